@@ -1,0 +1,1 @@
+//! Fully connected CRF by mean field on the permutohedral lattice: slices in, slices out.

@@ -1,0 +1,39 @@
+//! The `pinpoint` command.
+
+mod data;
+mod doctor;
+mod ui;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::ui::Ui;
+
+/// Localize objects pixel by pixel, learning from image labels alone
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Data(data::Data),
+    Doctor(doctor::Doctor),
+}
+
+/// Exits with 0 on success, 1 if some inputs failed, 2 if nothing could be done.
+fn main() -> ExitCode {
+    let Cli { command } = Cli::parse();
+    let ui = &mut Ui::new();
+    let outcome = match command {
+        Command::Data(data) => data.run(ui),
+        Command::Doctor(doctor) => doctor.run(ui),
+    };
+    outcome.unwrap_or_else(|error| {
+        ui.error(&error);
+        ExitCode::from(2)
+    })
+}

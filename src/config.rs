@@ -1,0 +1,252 @@
+//! The settings of one experiment: a tree of plain structs, one per stage.
+//!
+//! Values come from three layers, later ones winning: [`Default`] (the
+//! published setup), a TOML file from `configs/`, and command-line flags (laid
+//! over by the binary). The merged tree is written into the run directory, so
+//! `config.toml` beside the weights always says what really ran.
+
+use std::{fs, path::Path};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    data::MaskRule,
+    error::{Error, Result},
+};
+
+/// Everything that decides the outcome of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Root of every random stream; equal seeds give equal runs.
+    pub seed: u64,
+    /// What is read from the dataset.
+    pub data: DataConfig,
+    /// How an image becomes the network's input.
+    pub preprocess: PreprocessConfig,
+    /// How training images are varied.
+    pub augment: AugmentConfig,
+}
+
+/// What is read from the dataset, see `docs/data.md`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DataConfig {
+    /// What counts as foreground in a mask file; by default each layout's own rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mask_rule: Option<MaskRule>,
+    /// Share of each class that becomes the validation split when the dataset has none.
+    pub valid_fraction: f64,
+    /// Images above this many megapixels are refused before they are decoded.
+    pub max_megapixels: u32,
+    /// Memory for decoded images kept from one epoch to the next, in MiB; 0 keeps none.
+    pub cache_mib: usize,
+}
+
+/// How an image becomes the network's input, see `docs/data.md`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PreprocessConfig {
+    /// Mean and spread that pixel values are brought to.
+    pub normalization: Normalization,
+    /// Images whose short side is below this are enlarged to it; 0 leaves them alone.
+    pub upscale_short_side: u32,
+    /// Reflected border added on each side for training, as a fraction of height and width.
+    pub train_padding: f64,
+    /// Side of the square training crop, in pixels.
+    pub crop: u32,
+    /// Images are padded to a multiple of this for evaluation, by reflection.
+    pub eval_multiple: u32,
+}
+
+/// Mean and spread that pixel values in `[0, 1]` are brought to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Normalization {
+    /// `(x − 0.5) / 0.5`: the published choice, in which 0 is mid-grey.
+    Half,
+    /// Per-channel statistics of ImageNet, for weights trained there.
+    Imagenet,
+}
+
+/// How training images are varied; 0 and absent switch a variation off.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AugmentConfig {
+    /// Probability of mirroring left and right.
+    pub horizontal_flip: f64,
+    /// Probability of mirroring top and bottom.
+    pub vertical_flip: f64,
+    /// Whether to turn by a random multiple of 90°.
+    pub quarter_turns: bool,
+    /// Brightness factor is drawn from `1 ± brightness`.
+    pub brightness: f64,
+    /// Contrast factor is drawn from `1 ± contrast`.
+    pub contrast: f64,
+    /// Saturation factor is drawn from `1 ± saturation`.
+    pub saturation: f64,
+    /// Hue shift is drawn from `± hue`, in turns of the colour circle.
+    pub hue: f64,
+    /// Random rotation, shear and scaling about the centre.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub affine: Option<AffineConfig>,
+}
+
+/// Random rotation, shear and scaling about the centre.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AffineConfig {
+    /// Rotation is drawn from `± degrees`.
+    pub degrees: f64,
+    /// Horizontal shear angle is drawn from `± shear` degrees.
+    pub shear: f64,
+    /// Scale factor is drawn from this range.
+    pub scale: [f64; 2],
+}
+
+impl Config {
+    /// Reads a settings file; keys it leaves out keep their defaults.
+    pub fn load(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
+        toml::from_str(&text)
+            .map_err(|source| Error::Settings { path: path.to_owned(), source: source.into() })
+    }
+
+    /// Rejects settings that could only fail later, and less clearly; lists all of them.
+    ///
+    /// Call it on the merged tree: a flag can break what the file got right.
+    pub fn check(&self) -> Result<()> {
+        let mut problems = Vec::new();
+        let mut require = |holds: bool, key: &str, reason: &str| {
+            if !holds {
+                problems.push(format!("`{key}` {reason}"));
+            }
+        };
+        let Self { seed: _, data, preprocess, augment } = self;
+        data.check(&mut require);
+        preprocess.check(&mut require);
+        augment.check(&mut require);
+        if problems.is_empty() { Ok(()) } else { Err(Error::Setting(problems)) }
+    }
+}
+
+impl DataConfig {
+    fn check(&self, require: &mut impl FnMut(bool, &str, &str)) {
+        let fraction = self.valid_fraction;
+        require(fraction > 0.0 && fraction < 1.0, "data.valid_fraction", "must be in (0, 1)");
+        require(self.max_megapixels > 0, "data.max_megapixels", "must be at least 1");
+    }
+}
+
+impl PreprocessConfig {
+    fn check(&self, require: &mut impl FnMut(bool, &str, &str)) {
+        require(self.crop >= 32, "preprocess.crop", "must be at least 32 pixels");
+        require(self.crop <= 16_384, "preprocess.crop", "must be at most 16384 pixels");
+        let padding = self.train_padding;
+        // Reflection does not repeat the edge: at most one pixel less than the image fits.
+        require((0.0..=0.9).contains(&padding), "preprocess.train_padding", "must be in [0, 0.9]");
+        require(self.eval_multiple > 0, "preprocess.eval_multiple", "must be at least 1");
+        require(
+            self.upscale_short_side <= 16_384,
+            "preprocess.upscale_short_side",
+            "must be at most 16384 pixels",
+        );
+    }
+}
+
+impl AugmentConfig {
+    fn check(&self, require: &mut impl FnMut(bool, &str, &str)) {
+        let unit = 0.0..=1.0;
+        require(unit.contains(&self.horizontal_flip), "augment.horizontal_flip", "must be in [0, 1]");
+        require(unit.contains(&self.vertical_flip), "augment.vertical_flip", "must be in [0, 1]");
+        require(unit.contains(&self.brightness), "augment.brightness", "must be in [0, 1]");
+        require(unit.contains(&self.contrast), "augment.contrast", "must be in [0, 1]");
+        require(unit.contains(&self.saturation), "augment.saturation", "must be in [0, 1]");
+        require((0.0..=0.5).contains(&self.hue), "augment.hue", "must be in [0, 0.5]");
+        if let Some(AffineConfig { degrees, shear, scale: [low, high] }) = self.affine {
+            require((0.0..=180.0).contains(&degrees), "augment.affine.degrees", "must be in [0, 180]");
+            require((0.0..=60.0).contains(&shear), "augment.affine.shear", "must be in [0, 60]");
+            require(
+                0.0 < low && low <= high && high.is_finite(),
+                "augment.affine.scale",
+                "must be two positive numbers, the smaller first",
+            );
+        }
+    }
+}
+
+impl Default for DataConfig {
+    fn default() -> Self {
+        Self { mask_rule: None, valid_fraction: 0.2, max_megapixels: 200, cache_mib: 1024 }
+    }
+}
+
+impl Default for PreprocessConfig {
+    fn default() -> Self {
+        Self {
+            normalization: Normalization::Half,
+            upscale_short_side: 500,
+            train_padding: 0.0,
+            crop: 480,
+            eval_multiple: 32,
+        }
+    }
+}
+
+impl Default for AugmentConfig {
+    fn default() -> Self {
+        Self {
+            horizontal_flip: 0.5,
+            vertical_flip: 0.0,
+            quarter_turns: false,
+            brightness: 0.0,
+            contrast: 0.0,
+            saturation: 0.0,
+            hue: 0.0,
+            affine: None,
+        }
+    }
+}
+
+impl Normalization {
+    /// Per-channel mean and standard deviation, for values in `[0, 1]`.
+    pub fn mean_std(self) -> ([f32; 3], [f32; 3]) {
+        match self {
+            Self::Half => ([0.5; 3], [0.5; 3]),
+            Self::Imagenet => ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_setup_is_valid() {
+        Config::default().check().unwrap();
+    }
+
+    #[test]
+    fn all_violations_are_reported_at_once_under_their_own_keys() {
+        let mut config = Config::default();
+        config.preprocess.crop = 0;
+        config.augment.hue = 2.0;
+        let message = config.check().unwrap_err().to_string();
+        assert!(message.contains("`preprocess.crop`") && message.contains("`augment.hue`"), "{message}");
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused() {
+        assert!(toml::from_str::<Config>("[preprocess]\ncropp = 3").is_err());
+    }
+
+    #[test]
+    fn settings_survive_being_saved() {
+        let mut config = Config::default();
+        config.augment.affine = Some(AffineConfig { degrees: 10.0, shear: 10.0, scale: [0.3, 1.5] });
+        config.data.mask_rule = Some(MaskRule::Votes);
+        let text = toml::to_string(&config).unwrap();
+        assert_eq!(toml::from_str::<Config>(&text).unwrap(), config);
+    }
+}

@@ -1,0 +1,104 @@
+//! Which files are which sample.
+//!
+//! A [`Dataset`] is what every layout is read into. It names files and labels
+//! but holds no pixels; reading those is the work of [`image`](super::image)
+//! and [`mask`](super::mask).
+
+use std::{fmt, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{layout::Layout, mask::MaskRule};
+
+/// A role that samples play in an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Split {
+    /// Learned from.
+    Train,
+    /// Chooses the epoch to keep.
+    Valid,
+    /// Scored, once.
+    Test,
+}
+
+/// One labelled image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// Name within the dataset, unique; the image's path relative to the root, with `/`.
+    pub id: String,
+    /// The image file.
+    pub image: PathBuf,
+    /// Index into [`Dataset::classes`].
+    pub label: usize,
+    /// What is known about where the object is; training never sees it.
+    pub truth: Truth,
+}
+
+/// What is known about where the object is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Truth {
+    /// Mask files whose union is the foreground; none if the sample has no mask.
+    pub masks: Vec<PathBuf>,
+    /// Pixels set in this mask file are not scored.
+    pub ignore: Option<PathBuf>,
+    /// Object boxes, if the dataset lists them.
+    pub boxes: Vec<PixelBox>,
+}
+
+/// A box in pixels: `x0 ≤ x < x1`, `y0 ≤ y < y1`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the type's line says what the fields are")]
+pub struct PixelBox {
+    pub x0: f32,
+    pub y0: f32,
+    pub x1: f32,
+    pub y1: f32,
+}
+
+/// A dataset as it was found on disk.
+#[derive(Debug, Clone)]
+pub struct Dataset {
+    /// How it was read.
+    pub layout: Layout,
+    /// Where it was found.
+    pub root: PathBuf,
+    /// Class names; a label is an index into them.
+    pub classes: Vec<String>,
+    /// What counts as foreground in its mask files.
+    pub mask_rule: MaskRule,
+    /// Samples to learn from.
+    pub train: Vec<Sample>,
+    /// Samples that choose the epoch to keep; empty if the dataset has no such split.
+    pub valid: Vec<Sample>,
+    /// Samples to score.
+    pub test: Vec<Sample>,
+    /// What the user should know about how the dataset was read.
+    pub notes: Vec<String>,
+}
+
+impl Split {
+    /// All splits, in the order they are used.
+    pub const ALL: [Self; 3] = [Self::Train, Self::Valid, Self::Test];
+}
+
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Train => "train",
+            Self::Valid => "valid",
+            Self::Test => "test",
+        })
+    }
+}
+
+impl Dataset {
+    /// The samples of one split.
+    pub fn split(&self, split: Split) -> &[Sample] {
+        match split {
+            Split::Train => &self.train,
+            Split::Valid => &self.valid,
+            Split::Test => &self.test,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What can go wrong, named after the thing the user has to fix.
+#![expect(missing_docs, reason = "each variant's message says what its fields are")]
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+/// The result of everything in this crate that reads the outside world.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A problem with the user's files, settings or data.
+///
+/// Disagreements *between our own modules*, such as a mask of the wrong shape
+/// after the manifest was checked, are bugs and panic instead.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Settings that are out of range or contradict each other, all of them at once.
+    #[error("{}", one_per_line("unusable settings", .0))]
+    Setting(Vec<String>),
+
+    /// The settings file is not valid TOML or has an unknown key.
+    #[error("cannot parse settings in `{}`", .path.display())]
+    Settings { path: PathBuf, source: Box<toml::de::Error> },
+
+    /// A dataset that cannot be used as it is.
+    #[error("{problem}: `{}`\nhint: {remedy}", .path.display())]
+    Data { path: PathBuf, problem: String, remedy: String },
+
+    /// A row of a list file does not describe a usable sample.
+    #[error("{}:{line}: {reason}", .path.display())]
+    Row { path: PathBuf, line: usize, reason: String },
+
+    /// An image or mask that cannot be used.
+    #[error("{problem}: `{}`\nhint: {remedy}", .path.display())]
+    Image { path: PathBuf, problem: String, remedy: String },
+
+    /// A file could not be read or written.
+    #[error("cannot {action} `{}`", .path.display())]
+    File { action: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl Error {
+    /// Adds the path that [`io::Error`] leaves out.
+    ///
+    /// Reads as `fs::read(path).map_err(Error::file("read", path))?`.
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File { action, path: path.to_owned(), source }
+    }
+}
+
+fn one_per_line(title: &str, items: &[String]) -> String {
+    let mut text = String::from(title);
+    for item in items {
+        text.push_str("\n  ");
+        text.push_str(item);
+    }
+    text
+}

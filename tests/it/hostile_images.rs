@@ -1,0 +1,1 @@
+//! hostile_images.
