@@ -48,7 +48,7 @@ pub struct Sample {
 pub struct Truth {
     /// Mask files whose union is the foreground; none if the sample has no mask.
     pub masks: Vec<PathBuf>,
-    /// Pixels set in this mask file are not scored.
+    /// Pixels set in this mask file are not scored, unless a mask marks them.
     pub ignore: Option<PathBuf>,
     /// Object boxes, if the dataset lists them.
     pub boxes: Vec<PixelBox>,
