@@ -1,8 +1,8 @@
 //! Which files are which sample.
 //!
 //! A [`Dataset`] is what every layout is read into. It names files and labels
-//! but holds no pixels; reading those is the work of [`image`](super::image)
-//! and [`mask`](super::mask).
+//! but holds no pixels; reading those is the work of [`image`](crate::data::image)
+//! and [`mask`](crate::data::mask).
 
 use std::{
     fmt,
