@@ -24,6 +24,11 @@ impl Ui {
         eprintln!("warning: {text}");
     }
 
+    /// A bar that counts to `total`; invisible where stderr is not a terminal.
+    pub(crate) fn progress(&self, total: usize) -> indicatif::ProgressBar {
+        indicatif::ProgressBar::new(total as u64)
+    }
+
     /// Tells the user why nothing was done.
     pub(crate) fn error(&mut self, error: &anyhow::Error) {
         eprintln!("error: {error:#}");
