@@ -28,6 +28,10 @@ pub enum Error {
     #[error("{problem}: `{}`\nhint: {remedy}", .path.display())]
     Data { path: PathBuf, problem: String, remedy: String },
 
+    /// A dataset with problems that cannot be worked around, one line per kind.
+    #[error("{}", one_per_line(&format!("unusable dataset `{}`", .path.display()), .problems))]
+    Dataset { path: PathBuf, problems: Vec<String> },
+
     /// A row of a list file does not describe a usable sample.
     #[error("{}:{line}: {reason}", .path.display())]
     Row { path: PathBuf, line: usize, reason: String },

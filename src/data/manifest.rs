@@ -4,11 +4,19 @@
 //! but holds no pixels; reading those is the work of [`image`](super::image)
 //! and [`mask`](super::mask).
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 
-use super::{layout::Layout, mask::MaskRule};
+use super::{
+    layout::{self, Layout, OpenOptions},
+    mask::MaskRule,
+    problem::{self, Problem},
+};
+use crate::error::{Error, Result};
 
 /// A role that samples play in an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -40,7 +48,7 @@ pub struct Sample {
 pub struct Truth {
     /// Mask files whose union is the foreground; none if the sample has no mask.
     pub masks: Vec<PathBuf>,
-    /// Pixels set in this mask file are not scored.
+    /// Pixels set in this mask file are not scored, unless a mask marks them.
     pub ignore: Option<PathBuf>,
     /// Object boxes, if the dataset lists them.
     pub boxes: Vec<PixelBox>,
@@ -75,6 +83,8 @@ pub struct Dataset {
     pub test: Vec<Sample>,
     /// What the user should know about how the dataset was read.
     pub notes: Vec<String>,
+    /// Everything found wrong while reading it; what a problem concerns is left out.
+    pub problems: Vec<Problem>,
 }
 
 impl Split {
@@ -93,6 +103,42 @@ impl fmt::Display for Split {
 }
 
 impl Dataset {
+    /// Reads the dataset at `path`: lists, labels and which files exist, but no pixels.
+    ///
+    /// Problems are collected in [`Dataset::problems`]; the only error is a dataset
+    /// whose layout cannot be told, or in which nothing is usable.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+        layout::open(path, options)
+    }
+
+    /// Refuses, before training, a dataset with problems that training cannot work around.
+    pub fn require_usable(&self) -> Result<()> {
+        let fatal = self.problems.iter().filter(|problem| problem.kind.is_fatal());
+        let mut problems: Vec<_> = problem::group(fatal).iter().map(ToString::to_string).collect();
+        if self.train.is_empty() {
+            problems.push("there are no training images".to_owned());
+        }
+        if problems.is_empty() {
+            return Ok(());
+        }
+        problems.push("hint: `pinpoint data check --all` lists every one".to_owned());
+        Err(Error::Dataset { path: self.root.clone(), problems })
+    }
+
+    /// All samples with their splits, in the order of [`Split::ALL`].
+    pub fn samples(&self) -> impl Iterator<Item = (Split, &Sample)> {
+        Split::ALL.into_iter().flat_map(|split| self.split(split).iter().map(move |s| (split, s)))
+    }
+
+    /// How many samples of each class a split has, by label.
+    pub fn class_counts(&self, split: Split) -> Vec<usize> {
+        let mut counts = vec![0; self.classes.len()];
+        for sample in self.split(split) {
+            counts[sample.label] += 1;
+        }
+        counts
+    }
+
     /// The samples of one split.
     pub fn split(&self, split: Split) -> &[Sample] {
         match split {

@@ -9,6 +9,9 @@
 /// Which files are which sample: datasets, splits, samples.
 pub mod manifest;
 
+/// What can be wrong with a dataset: collected, never stopped at.
+pub mod problem;
+
 /// The dataset layouts that are read as they are.
 pub mod layout;
 
@@ -39,5 +42,7 @@ pub mod loader;
 /// A labelled dataset with exact masks, drawn in code.
 pub mod synthetic;
 
+pub use layout::{Layout, OpenOptions};
 pub use manifest::{Dataset, PixelBox, Sample, Split, Truth};
 pub use mask::MaskRule;
+pub use problem::{Problem, ProblemKind};

@@ -1,6 +1,41 @@
 //! The dataset layouts that are read as they are.
+//!
+//! One file per layout turns what is on disk into rows; the rest is shared:
+//!
+//! ```text
+//! detect ─▶ glas | cub | oxford_flowers | folders | folds | table | wsol
+//!                │ list files (list, mat)
+//!                │ where a path leads (path, search)
+//!                ▼
+//!              draft ─▶ Dataset { samples, notes, problems }
+//! ```
+
+mod cub;
+mod detect;
+mod draft;
+mod folders;
+mod folds;
+mod glas;
+mod list;
+mod mat;
+mod oxford_flowers;
+mod path;
+mod search;
+mod table;
+#[cfg(test)]
+pub(crate) mod tree;
+mod wsol;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
+
+use self::draft::Draft;
+use super::{Dataset, Split, mask::MaskRule};
+use crate::error::{Error, Result};
 
 /// A way of arranging images, labels and masks on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,8 +51,127 @@ pub enum Layout {
     Folders,
     /// Header-less `image,mask,class` files, one per split, as published with the paper.
     Folds,
-    /// One CSV file with a header: `image,label[,mask][,split]`.
+    /// CSV with a header: `image,label[,mask][,split]`.
     Table,
     /// Metadata folders of wsolevaluation.
     Wsol,
+}
+
+/// What the user may say about a dataset instead of having it guessed.
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// How to read it; told from its files if absent.
+    pub layout: Option<Layout>,
+    /// Where the images of list files are, when not beside the lists.
+    pub images: Option<PathBuf>,
+    /// What counts as foreground; the layout's own rule if absent.
+    pub mask_rule: Option<MaskRule>,
+}
+
+impl Layout {
+    /// All layouts, in the order they are tried.
+    pub const ALL: [Self; 7] = [
+        Self::Glas,
+        Self::Cub,
+        Self::OxfordFlowers,
+        Self::Wsol,
+        Self::Folds,
+        Self::Table,
+        Self::Folders,
+    ];
+
+    /// The name used in flags and answers, as in `oxford-flowers`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Glas => "glas",
+            Self::Cub => "cub",
+            Self::OxfordFlowers => "oxford-flowers",
+            Self::Folders => "folders",
+            Self::Folds => "folds",
+            Self::Table => "table",
+            Self::Wsol => "wsol",
+        }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Reads the dataset at `path`, see [`Dataset::open`].
+pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Dataset> {
+    let path = path::absolute(path)?;
+    if !path.exists() {
+        return Err(Error::Data {
+            path,
+            problem: "dataset does not exist".to_owned(),
+            remedy: "check the path".to_owned(),
+        });
+    }
+    if let Some(images) = options.images.as_deref().filter(|images| !images.is_dir()) {
+        return Err(Error::Data {
+            path: path::absolute(images)?,
+            problem: "there is no such folder of images".to_owned(),
+            remedy: "name an existing folder with `--images DIR`".to_owned(),
+        });
+    }
+    let layout = match options.layout {
+        Some(layout) => layout,
+        None => detect::detect(&path)?,
+    };
+    let draft = read(layout, &path, options)?;
+    draft.finish(options.mask_rule)
+}
+
+fn read(layout: Layout, path: &Path, options: &OpenOptions) -> Result<Draft> {
+    match layout {
+        Layout::Glas => glas::read(path),
+        Layout::Cub => cub::read(path),
+        Layout::OxfordFlowers => oxford_flowers::read(path),
+        Layout::Folders => folders::read(path),
+        Layout::Folds => folds::read(path, options.images.as_deref()),
+        Layout::Table => table::read(path, options.images.as_deref()),
+        Layout::Wsol => wsol::read(path, options.images.as_deref()),
+    }
+}
+
+/// The split that a folder, a file or a field is named after.
+fn split_named(name: &str) -> Option<Split> {
+    match name.to_ascii_lowercase().as_str() {
+        "train" | "training" => Some(Split::Train),
+        "val" | "valid" | "validation" => Some(Split::Valid),
+        "test" | "testing" => Some(Split::Test),
+        _ => None,
+    }
+}
+
+/// The split whose name a file's name starts with, as in `train_s_0_f_0.csv`.
+fn split_of_file(path: &Path) -> Option<Split> {
+    let name = path::name(path).to_ascii_lowercase();
+    let starts = |split: &Split| name.starts_with(&split.to_string()[..3]);
+    Split::ALL.into_iter().find(starts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layout_has_one_name_in_flags_and_answers() {
+        for layout in Layout::ALL {
+            assert_eq!(serde_json::to_value(layout).unwrap(), layout.name());
+        }
+    }
+
+    #[test]
+    fn files_belong_to_the_split_they_are_named_after() {
+        let split = |name| split_of_file(Path::new(name));
+        assert_eq!(split("train_s_0_f_0.csv"), Some(Split::Train));
+        assert_eq!(split("val.csv"), Some(Split::Valid));
+        assert_eq!(split("validation.csv"), Some(Split::Valid));
+        assert_eq!(split("Test.csv"), Some(Split::Test));
+        assert_eq!(split("labels.csv"), None);
+    }
 }

@@ -1,0 +1,428 @@
+//! A dataset in the making: every layout adds its rows here.
+//!
+//! The draft decides what all layouts have in common: whether files exist, what
+//! is a duplicate, how classes are numbered, and which problems and notes follow.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Layout,
+    path::{self, Files, Found},
+};
+use crate::{
+    data::{
+        Dataset, MaskRule, PixelBox, Sample, Split, Truth,
+        problem::{self, Problem, ProblemKind},
+    },
+    error::{Error, Result},
+};
+
+/// The file, and the line in it, that says something.
+#[derive(Debug, Clone)]
+pub(super) struct Origin {
+    pub(super) file: PathBuf,
+    pub(super) line: Option<u64>,
+}
+
+/// One image as its layout describes it, before anything is checked.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) split: Split,
+    pub(super) class: String,
+    pub(super) image: PathBuf,
+    /// Mask files that are said to exist.
+    pub(super) masks: Vec<PathBuf>,
+    pub(super) ignore: Option<PathBuf>,
+    pub(super) boxes: Vec<PixelBox>,
+    /// Who says so.
+    pub(super) origin: Origin,
+}
+
+/// A dataset in the making.
+#[derive(Debug)]
+pub(super) struct Draft {
+    layout: Layout,
+    /// The folder that paths are relative to and must not leave.
+    pub(super) root: PathBuf,
+    /// The layout's own rule.
+    pub(super) mask_rule: MaskRule,
+    /// Class names in order, where a list declares them; otherwise they are sorted.
+    pub(super) classes: Option<Vec<String>>,
+    files: Files,
+    samples: Vec<(Split, String, Sample)>,
+    /// Split, class and origin of each image already added.
+    seen: BTreeMap<PathBuf, (Split, String)>,
+    problems: Vec<Problem>,
+    notes: Vec<String>,
+    other_extension: Tally,
+    backslashes: Tally,
+    ambiguous: Tally,
+}
+
+/// How often something harmless happened, and the first time.
+#[derive(Debug, Default)]
+struct Tally {
+    count: usize,
+    example: String,
+}
+
+impl Origin {
+    pub(super) fn line(file: &Path, line: u64) -> Self {
+        Self { file: file.to_owned(), line: Some(line) }
+    }
+
+    pub(super) fn file(file: &Path) -> Self {
+        Self { file: file.to_owned(), line: None }
+    }
+
+    pub(super) fn problem(&self, kind: ProblemKind, text: impl Into<String>) -> Problem {
+        Problem { kind, file: self.file.clone(), line: self.line, text: text.into() }
+    }
+}
+
+impl Draft {
+    pub(super) fn new(layout: Layout, root: &Path) -> Self {
+        Self {
+            layout,
+            root: root.to_owned(),
+            mask_rule: MaskRule::NonZero,
+            classes: None,
+            files: Files::default(),
+            samples: Vec::new(),
+            seen: BTreeMap::new(),
+            problems: Vec::new(),
+            notes: Vec::new(),
+            other_extension: Tally::default(),
+            backslashes: Tally::default(),
+            ambiguous: Tally::default(),
+        }
+    }
+
+    pub(super) fn problem(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    pub(super) fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    /// The only image named `stem` in `folder`, whatever its extension.
+    pub(super) fn image_named(&mut self, folder: &Path, stem: &str) -> Option<PathBuf> {
+        let found = self.files.with_stem(folder, stem);
+        let image = found.first()?.clone();
+        if found.len() > 1 {
+            self.ambiguous.add(|| format!("`{}`", image.display()));
+        }
+        Some(image)
+    }
+
+    /// Where a path written in a list leads from `base`; nothing, and a problem, if out of it.
+    pub(super) fn resolve(&mut self, base: &Path, written: &str, by: &Origin) -> Option<PathBuf> {
+        if written.contains('\\') {
+            self.backslashes.add(|| format!("`{written}`"));
+        }
+        let resolved = path::inside(base, written);
+        if resolved.is_none() {
+            let text = format!("path `{written}` leaves `{}`", base.display());
+            self.problem(by.problem(ProblemKind::OutsideRoot, text));
+        }
+        resolved
+    }
+
+    /// Takes an entry in if its image exists, its class is known, and it is not there yet.
+    pub(super) fn add(&mut self, entry: Entry) {
+        let Entry { split, class, image, masks, ignore, boxes, origin } = entry;
+        if !self.knows(&class, &origin) {
+            return;
+        }
+        let Some(image) = self.existing(&image, "image", ProblemKind::MissingImage, &origin) else {
+            return;
+        };
+        if self.repeats(&image, split, &class, &origin) {
+            return;
+        }
+        let mut mask =
+            |path: PathBuf| self.existing(&path, "mask", ProblemKind::MissingMask, &origin);
+        let masks = masks.into_iter().filter_map(&mut mask).collect();
+        let ignore = ignore.and_then(mask);
+        let id = path::relative(&self.root, &image);
+        let truth = Truth { masks, ignore, boxes };
+        self.samples.push((split, class, Sample { id, image, label: 0, truth }));
+    }
+
+    fn knows(&mut self, class: &str, origin: &Origin) -> bool {
+        if class.is_empty() {
+            self.problem(origin.problem(ProblemKind::BadRow, "image without a class"));
+            return false;
+        }
+        let Some(classes) = &self.classes else { return true };
+        let known = classes.iter().any(|name| name == class);
+        if !known {
+            let text = format!("unknown class `{class}`, not one of {}", quoted(classes));
+            self.problem(origin.problem(ProblemKind::UnknownClass, text));
+        }
+        known
+    }
+
+    /// The file at `path`; nothing, and a problem of `kind`, if there is none.
+    fn existing(
+        &mut self,
+        path: &Path,
+        what: &str,
+        kind: ProblemKind,
+        origin: &Origin,
+    ) -> Option<PathBuf> {
+        let shown = path.display();
+        match self.files.find(path) {
+            Found::File(file) => return Some(file),
+            Found::OtherExtension(file) => {
+                self.other_extension.add(|| format!("`{shown}` → `{}`", path::name(&file)));
+                return Some(file);
+            }
+            Found::Folder => {
+                let text = format!("{what} `{shown}` is a folder");
+                self.problem(origin.problem(ProblemKind::NotAFile, text));
+            }
+            Found::Missing => {
+                let text = format!("{what} `{shown}` does not exist");
+                self.problem(origin.problem(kind, text));
+            }
+        }
+        None
+    }
+
+    /// Whether `image` was added before; remembers it otherwise.
+    fn repeats(&mut self, image: &Path, split: Split, class: &str, origin: &Origin) -> bool {
+        let Some((first_split, first_class)) = self.seen.get(image) else {
+            self.seen.insert(image.to_owned(), (split, class.to_owned()));
+            return false;
+        };
+        let shown = image.display();
+        let (kind, text) = if first_class != class {
+            let text = format!("`{shown}` is labelled both `{first_class}` and `{class}`");
+            (ProblemKind::ConflictingLabel, text)
+        } else if *first_split != split {
+            let text = format!("`{shown}` is in both `{first_split}` and `{split}`");
+            (ProblemKind::SharedImage, text)
+        } else {
+            (ProblemKind::DuplicateRow, format!("`{shown}` is listed again"))
+        };
+        self.problem(origin.problem(kind, text));
+        true
+    }
+
+    /// Numbers the classes and sums up; fails only if there is no sample at all.
+    pub(super) fn finish(mut self, mask_rule: Option<MaskRule>) -> Result<Dataset> {
+        if self.samples.is_empty() {
+            let mut problems: Vec<_> =
+                problem::group(&self.problems).iter().map(ToString::to_string).collect();
+            problems.push(format!("there is no usable image, read as layout `{}`", self.layout));
+            return Err(Error::Dataset { path: self.root, problems });
+        }
+        let occurring = || self.samples.iter().map(|(_, class, _)| class.clone());
+        let classes = self.classes.take().unwrap_or_else(|| in_order(occurring()));
+        let [train, valid, test] = self.labelled(&classes);
+        let Self { layout, root, problems, notes, .. } = self;
+        let mask_rule = mask_rule.unwrap_or(self.mask_rule);
+        let mut dataset =
+            Dataset { layout, root, classes, mask_rule, train, valid, test, notes, problems };
+        dataset
+            .notes
+            .extend(self.other_extension.note("matched by name despite another extension"));
+        dataset.notes.extend(self.backslashes.note("read with `/` in place of `\\`"));
+        dataset
+            .notes
+            .extend(self.ambiguous.note("chosen among files that differ in extension only"));
+        check_classes(&mut dataset);
+        note_splits(&mut dataset);
+        Ok(dataset)
+    }
+
+    /// The samples by split, with their labels.
+    fn labelled(&mut self, classes: &[String]) -> [Vec<Sample>; 3] {
+        let label: BTreeMap<&str, usize> =
+            classes.iter().enumerate().map(|(label, name)| (name.as_str(), label)).collect();
+        let mut splits = [const { Vec::new() }; 3];
+        for (split, class, sample) in self.samples.drain(..) {
+            splits[split as usize].push(Sample { label: label[class.as_str()], ..sample });
+        }
+        splits
+    }
+
+    #[cfg(test)]
+    pub(super) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    #[cfg(test)]
+    pub(super) fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+}
+
+impl Tally {
+    fn add(&mut self, example: impl FnOnce() -> String) {
+        if self.count == 0 {
+            self.example = example();
+        }
+        self.count += 1;
+    }
+
+    fn note(&self, what: &str) -> Option<String> {
+        let Self { count, example } = self;
+        (*count > 0).then(|| format!("paths {what}: {count}, the first is {example}"))
+    }
+}
+
+/// Class names without repetition: as numbers if all of them are, otherwise by name.
+pub(super) fn in_order(names: impl Iterator<Item = String>) -> Vec<String> {
+    let names: BTreeSet<String> = names.collect();
+    let mut names: Vec<String> = names.into_iter().collect();
+    if names.iter().all(|name| name.parse::<u64>().is_ok()) {
+        names.sort_by_key(|name| name.parse::<u64>().ok());
+    }
+    names
+}
+
+/// Finds classes that cannot be learned, or cannot be told from another.
+fn check_classes(dataset: &mut Dataset) {
+    let counts = Split::ALL.map(|split| dataset.class_counts(split));
+    let root = dataset.root.clone();
+    let mut found = Vec::new();
+    for (label, name) in dataset.classes.iter().enumerate() {
+        let [train, valid, test] = [counts[0][label], counts[1][label], counts[2][label]];
+        let problem = if train + valid + test == 0 {
+            (ProblemKind::EmptyClass, format!("class `{name}` has no image"))
+        } else if train == 0 && !dataset.train.is_empty() {
+            let text =
+                format!("class `{name}` is in {valid} valid and {test} test but 0 train images");
+            (ProblemKind::UnseenClass, text)
+        } else {
+            continue;
+        };
+        found.push(Problem::of_file(problem.0, &root, problem.1));
+    }
+    if let [name] = &dataset.classes[..] {
+        let text = format!("all images are of class `{name}`");
+        found.push(Problem::of_file(ProblemKind::SingleClass, &root, text));
+    }
+    dataset.problems.extend(found);
+}
+
+/// Tells what absent splits and masks mean.
+fn note_splits(dataset: &mut Dataset) {
+    if dataset.train.is_empty() {
+        dataset.notes.push("no `train` split: the dataset can be evaluated on only".to_owned());
+    } else if dataset.valid.is_empty() {
+        let images = dataset.train.len();
+        // A fifth of each class, rounded up: the published rule.
+        let cut: usize = dataset.class_counts(Split::Train).iter().map(|n| n.div_ceil(5)).sum();
+        dataset.notes.push(format!(
+            "no `valid` split: training will cut 20 % of each class from `train`, {cut} of {images} images"
+        ));
+    }
+    if dataset.samples().all(|(_, sample)| sample.truth.masks.is_empty()) {
+        dataset
+            .notes
+            .push("no masks: training needs none, but pixel scores cannot be computed".to_owned());
+    }
+}
+
+fn quoted(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown: Vec<_> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    let rest = if names.len() > SHOWN { ", …" } else { "" };
+    shown.join(", ") + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::layout::tree::{Tree, kinds};
+
+    fn entry(tree: &Tree, split: Split, class: &str, image: &str) -> Entry {
+        Entry {
+            split,
+            class: class.to_owned(),
+            image: tree.path(image),
+            masks: Vec::new(),
+            ignore: None,
+            boxes: Vec::new(),
+            origin: Origin::line(&tree.path("list.csv"), 1),
+        }
+    }
+
+    /// A dataset of these rows; every image but `gone.png` exists.
+    fn dataset(rows: &[(Split, &str, &str)]) -> Dataset {
+        let tree = Tree::new().png("a.png", 1, 1).png("b.png", 1, 1).png("c.png", 1, 1);
+        let mut draft = Draft::new(Layout::Table, &tree.path(""));
+        for (split, class, image) in rows {
+            draft.add(entry(&tree, *split, class, image));
+        }
+        draft.finish(None).unwrap()
+    }
+
+    #[test]
+    fn classes_are_sorted_by_name_or_as_numbers() {
+        let by_name = dataset(&[(Split::Train, "y", "a.png"), (Split::Train, "x", "b.png")]);
+        assert_eq!(by_name.classes, ["x", "y"]);
+        assert_eq!(by_name.train[0].label, 1);
+        let numbers = dataset(&[(Split::Train, "10", "a.png"), (Split::Train, "9", "b.png")]);
+        assert_eq!(numbers.classes, ["9", "10"]);
+    }
+
+    #[test]
+    fn an_image_counts_once_and_each_repetition_is_told_by_its_kind() {
+        let dataset = dataset(&[
+            (Split::Train, "x", "a.png"),
+            (Split::Train, "y", "b.png"),
+            (Split::Train, "x", "a.png"),
+            (Split::Train, "y", "a.png"),
+            (Split::Test, "x", "a.png"),
+        ]);
+        assert_eq!(kinds(&dataset), ["duplicate-row", "conflicting-label", "shared-image"]);
+        assert_eq!((dataset.train.len(), dataset.test.len()), (2, 0));
+    }
+
+    #[test]
+    fn a_class_seen_only_in_test_is_a_problem_but_not_a_fatal_one() {
+        let dataset = dataset(&[
+            (Split::Train, "x", "a.png"),
+            (Split::Train, "y", "b.png"),
+            (Split::Test, "z", "c.png"),
+        ]);
+        assert_eq!(kinds(&dataset), ["unseen-class"]);
+        dataset.require_usable().unwrap();
+    }
+
+    #[test]
+    fn training_is_refused_with_every_fatal_problem_at_once() {
+        let dataset = dataset(&[
+            (Split::Train, "x", "a.png"),
+            (Split::Train, "x", "gone.png"),
+            (Split::Train, "", "b.png"),
+        ]);
+        let message = dataset.require_usable().unwrap_err().to_string();
+        for kind in ["missing-image (1)", "bad-row (1)", "single-class (1)"] {
+            assert!(message.contains(kind), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_size_of_the_split_that_training_will_cut_is_told() {
+        let dataset = dataset(&[(Split::Train, "x", "a.png"), (Split::Train, "y", "b.png")]);
+        assert!(dataset.notes[0].contains("2 of 2 images"), "{:?}", dataset.notes);
+    }
+
+    #[test]
+    fn nothing_usable_is_an_error_that_tells_why() {
+        let tree = Tree::new();
+        let mut draft = Draft::new(Layout::Table, &tree.path(""));
+        draft.add(entry(&tree, Split::Train, "x", "gone.png"));
+        let message = draft.finish(None).unwrap_err().to_string();
+        assert!(message.contains("gone.png` does not exist"), "{message}");
+    }
+}

@@ -1,0 +1,165 @@
+//! GlaS (Warwick QU) as distributed.
+//!
+//! ```text
+//! Warwick QU Dataset (Released 2016_07_08)/
+//!   Grade.csv            name, patient, grade, …; any line end
+//!   train_1.bmp          train_1_anno.bmp     0 background, 1, 2, 3… glands
+//!   testA_1.bmp          testA_1_anno.bmp
+//! ```
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Layout, detect,
+    draft::{Draft, Entry, Origin},
+    list::{self, Row},
+    path,
+};
+use crate::{
+    data::{
+        Split,
+        problem::{Problem, ProblemKind},
+    },
+    error::Result,
+};
+
+/// What a mask's stem has more than its image's.
+const MASK_SUFFIX: &str = "_anno";
+
+/// The folder that holds `Grade.csv`: `path` or a folder in it.
+pub(super) fn home(path: &Path) -> Option<PathBuf> {
+    let here = std::iter::once(path.to_owned());
+    here.chain(path::subfolders(path)).find(|folder| folder.join("Grade.csv").is_file())
+}
+
+pub(super) fn read(path: &Path) -> Result<Draft> {
+    let root = home(path).ok_or_else(|| detect::lacks(path, Layout::Glas))?;
+    let grades = root.join("Grade.csv");
+    let mut draft = Draft::new(Layout::Glas, &root);
+    draft.classes = Some(vec!["benign".to_owned(), "malignant".to_owned()]);
+    let rows = list::separated(&mut draft, &grades, b',', b'"');
+    let mut listed = BTreeSet::new();
+    // The first row is the header.
+    for row in rows.iter().skip(1) {
+        listed.insert(row.get(0).to_owned());
+        if let Some(entry) = entry(&mut draft, row, &grades) {
+            draft.add(entry);
+        }
+    }
+    report_unlisted(&mut draft, &listed);
+    Ok(draft)
+}
+
+fn entry(draft: &mut Draft, row: &Row, grades: &Path) -> Option<Entry> {
+    let origin = Origin::line(grades, row.line);
+    let name = row.get(0);
+    let split = match name {
+        name if name.starts_with("train") => Split::Train,
+        name if name.starts_with("test") => Split::Test,
+        _ => {
+            let text = format!("name `{name}` starts with neither `train` nor `test`");
+            draft.problem(origin.problem(ProblemKind::BadRow, text));
+            return None;
+        }
+    };
+    let root = draft.root.clone();
+    let Some(image) = draft.image_named(&root, name) else {
+        let text = format!("there is no image `{name}` in `{}`", root.display());
+        draft.problem(origin.problem(ProblemKind::MissingImage, text));
+        return None;
+    };
+    let mask_name = format!("{name}{MASK_SUFFIX}");
+    let mask = draft.image_named(&root, &mask_name);
+    Some(Entry {
+        split,
+        class: row.get(2).to_owned(),
+        image,
+        // A name that does not exist either is reported as a missing mask.
+        masks: vec![mask.unwrap_or_else(|| root.join(mask_name + ".bmp"))],
+        ignore: None,
+        boxes: Vec::new(),
+        origin,
+    })
+}
+
+fn report_unlisted(draft: &mut Draft, listed: &BTreeSet<String>) {
+    for image in path::entries(&draft.root) {
+        let stem = image.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let name = stem.strip_suffix(MASK_SUFFIX).unwrap_or(&stem);
+        if path::is_image(&image) && !listed.contains(name) {
+            let text = "is not listed in `Grade.csv`";
+            draft.problem(Problem::of_file(ProblemKind::UnlabelledImage, &image, text));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::layout::tree::{Tree, kinds};
+
+    const HEADER: &str = "name,patient ID, grade (GlaS), grade (other)";
+
+    fn tree(line_end: &str) -> Tree {
+        let rows = [
+            HEADER,
+            "testA_1,4, benign, healthy",
+            "train_1,1, malignant, poor",
+            "train_2,2, benign, x",
+        ];
+        Tree::new()
+            .text("Warwick/Grade.csv", &rows.join(line_end))
+            .png("Warwick/testA_1.jpg", 4, 4)
+            .mask("Warwick/testA_1_anno.png", 4, 4)
+            .png("Warwick/train_1.bmp", 4, 4)
+            .mask("Warwick/train_1_anno.bmp", 4, 4)
+            .png("Warwick/train_2.TIF", 4, 4)
+            .mask("Warwick/train_2_anno.tiff", 4, 4)
+    }
+
+    #[test]
+    fn the_tree_is_read_with_any_line_end_and_extension() {
+        for line_end in ["\r", "\n", "\r\n"] {
+            let dataset = tree(line_end).open().unwrap();
+            assert_eq!(dataset.layout, Layout::Glas);
+            assert_eq!(dataset.classes, ["benign", "malignant"]);
+            assert_eq!(dataset.train.iter().map(|s| s.label).collect::<Vec<_>>(), [1, 0]);
+            assert_eq!(dataset.test[0].id, "testA_1.jpg");
+            assert!(dataset.test[0].truth.masks[0].ends_with("testA_1_anno.png"));
+            assert_eq!(kinds(&dataset), [] as [&str; 0]);
+        }
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_reported_and_the_rest_is_read() {
+        let tree = tree("\n")
+            .text(
+                "Warwick/Grade.csv",
+                &[
+                    HEADER,
+                    "train_1,1,malignant",
+                    "train_2,1,odd",
+                    "train_3,1,benign",
+                    "odd_1,1,benign",
+                ]
+                .join("\n"),
+            )
+            .png("Warwick/train_1.bmp", 4, 4);
+        std::fs::remove_file(tree.path("Warwick/train_1_anno.bmp")).unwrap();
+        let dataset = tree.open().unwrap();
+        let expected = [
+            "missing-mask",
+            "unknown-class",
+            "missing-image",
+            "bad-row",
+            "unlabelled-image",
+            "unlabelled-image",
+            "empty-class",
+        ];
+        assert_eq!(kinds(&dataset), expected);
+        assert_eq!(dataset.train.len(), 1);
+    }
+}

@@ -1,0 +1,157 @@
+//! Reading of list files as people's programs really write them.
+//!
+//! Any line end, a byte-order mark, spaces around fields, quotes that were not
+//! needed: all are read. A list that cannot be read is a problem, not a stop.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use csv::{ReaderBuilder, Trim};
+
+use super::draft::Draft;
+use crate::data::problem::{Problem, ProblemKind};
+
+/// Longer lists are refused: this is some ten million rows.
+const MAX_BYTES: u64 = 512 << 20;
+
+/// One line of a list.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// Counted from 1.
+    pub(super) line: u64,
+    /// Without surrounding spaces and quotes.
+    pub(super) fields: Vec<String>,
+}
+
+impl Row {
+    /// The field at `index`; empty if the row is too short.
+    pub(super) fn get(&self, index: usize) -> &str {
+        self.fields.get(index).map_or("", String::as_str)
+    }
+}
+
+/// The rows of a separated file; none, and a problem, if it cannot be read.
+///
+/// Fields may be quoted by `quote`, and by `"` as a whole.
+pub(super) fn separated(draft: &mut Draft, path: &Path, delimiter: u8, quote: u8) -> Vec<Row> {
+    let Some(text) = read_text(draft, path) else { return Vec::new() };
+    let mut reader = ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .trim(Trim::All)
+        .delimiter(delimiter)
+        .quote(quote)
+        .from_reader(text.as_bytes());
+    let records = reader.records().flatten();
+    let row = |record: csv::StringRecord| Row {
+        line: record.position().map_or(0, csv::Position::line),
+        fields: record.iter().map(|field| unquoted(field).to_owned()).collect(),
+    };
+    records.map(row).collect()
+}
+
+/// The rows `key rest` of a list whose keys hold no spaces; empty lines are skipped.
+pub(super) fn keyed(draft: &mut Draft, path: &Path) -> Vec<Row> {
+    let Some(text) = read_text(draft, path) else { return Vec::new() };
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let row = |(index, line): (usize, &str)| {
+        let (key, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+        Row { line: index as u64 + 1, fields: vec![key.to_owned(), rest.trim().to_owned()] }
+    };
+    text.split('\n').enumerate().map(row).filter(|row| !row.get(0).is_empty()).collect()
+}
+
+/// The text of a list without its byte-order mark; nothing, and a problem, if it is not text.
+pub(super) fn read_text(draft: &mut Draft, path: &Path) -> Option<String> {
+    match decode(path) {
+        Ok((text, had_mark)) => {
+            if had_mark {
+                draft.note(format!("skipped the byte-order mark of `{}`", path.display()));
+            }
+            Some(text)
+        }
+        Err(error) => {
+            let text = format!("list cannot be read ({error})");
+            draft.problem(Problem::of_file(ProblemKind::UnreadableList, path, text));
+            None
+        }
+    }
+}
+
+fn decode(path: &Path) -> io::Result<(String, bool)> {
+    let bytes = read_bounded(path, MAX_BYTES)?;
+    let (bytes, had_mark) = match bytes.strip_prefix(b"\xEF\xBB\xBF") {
+        Some(rest) => (rest.to_vec(), true),
+        None => (bytes, false),
+    };
+    let text = String::from_utf8(bytes).map_err(|_| io::Error::other("not UTF-8 text"))?;
+    Ok((text, had_mark))
+}
+
+/// All of a file that is not larger than `limit` bytes.
+pub(super) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // One byte more than allowed tells a full file from one that is too long, even
+    // where the file system does not know the length.
+    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::other(format!("larger than {} MiB", limit >> 20)));
+    }
+    Ok(bytes)
+}
+
+fn unquoted(field: &str) -> &str {
+    let inner = field.strip_prefix('"').and_then(|field| field.strip_suffix('"'));
+    inner.map_or(field, str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::layout::{Layout, tree::Tree};
+
+    fn rows(content: &[u8]) -> (Vec<Vec<String>>, Draft) {
+        let tree = Tree::new().bytes("list.csv", content);
+        let mut draft = Draft::new(Layout::Table, &tree.path(""));
+        let rows = separated(&mut draft, &tree.path("list.csv"), b',', b'|');
+        (rows.into_iter().map(|row| row.fields).collect(), draft)
+    }
+
+    #[test]
+    fn every_line_end_ends_a_row() {
+        for content in ["a,b\rc,d\r", "a,b\nc,d", "a,b\r\nc,d\r\n", "a,b\r\n\r\nc,d\n\n"] {
+            assert_eq!(rows(content.as_bytes()).0, [["a", "b"], ["c", "d"]], "{content:?}");
+        }
+    }
+
+    #[test]
+    fn quotes_and_spaces_do_not_belong_to_a_field() {
+        assert_eq!(rows(b" a , \"b c\" ,|d,e|").0, [["a", "b c", "d,e"]]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped_and_mentioned() {
+        let (rows, draft) = rows(b"\xEF\xBB\xBFa,b");
+        assert_eq!(rows, [["a", "b"]]);
+        assert!(draft.notes()[0].contains("byte-order mark"));
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_are_a_problem() {
+        let (rows, draft) = rows(b"\xFF\xFEa\0,\0b\0");
+        assert!(rows.is_empty());
+        assert_eq!(draft.problems()[0].kind, ProblemKind::UnreadableList);
+    }
+
+    #[test]
+    fn a_keyed_list_keeps_the_spaces_of_its_values() {
+        let tree = Tree::new().text("images.txt", "7 a b.jpg\r\n\r\n 9   c.jpg \n");
+        let mut draft = Draft::new(Layout::Cub, &tree.path(""));
+        let rows = keyed(&mut draft, &tree.path("images.txt"));
+        assert_eq!((rows[0].get(0), rows[0].get(1), rows[0].line), ("7", "a b.jpg", 1));
+        assert_eq!((rows[1].get(0), rows[1].get(1), rows[1].line), ("9", "c.jpg", 3));
+    }
+}

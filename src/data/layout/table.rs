@@ -1,0 +1,207 @@
+//! A CSV file with a header, the simplest way to list one's own images.
+//!
+//! ```text
+//! image,label,mask,split         mask and split may be left out, or empty (mask)
+//! scans/1.png,sick,masks/1.png,train
+//! scans/2.png,healthy,,test
+//! ```
+//!
+//! Columns may come in any order and be separated by `,`, `;` or tabs. A folder
+//! with several such files is read as one table.
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Layout, detect,
+    draft::{Draft, Entry, Origin},
+    list::{self, Row},
+    path, split_named, split_of_file,
+};
+use crate::{
+    data::{Split, problem::ProblemKind},
+    error::Result,
+};
+
+/// A header row longer than this is none.
+const MAX_HEADER: u64 = 64 << 10;
+
+/// Which column holds what.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Columns {
+    delimiter: u8,
+    image: usize,
+    label: usize,
+    mask: Option<usize>,
+    split: Option<usize>,
+}
+
+impl Columns {
+    /// The columns named by the first line of a file; nothing if it is not a header.
+    pub(super) fn of_file(path: &Path) -> Option<Self> {
+        let mut start = Vec::new();
+        File::open(path).ok()?.take(MAX_HEADER).read_to_end(&mut start).ok()?;
+        let text = String::from_utf8_lossy(&start);
+        let header = text.trim_start_matches('\u{FEFF}').lines().next()?.split('\r').next()?;
+        [b',', b';', b'\t'].into_iter().find_map(|delimiter| Self::of_header(header, delimiter))
+    }
+
+    fn of_header(header: &str, delimiter: u8) -> Option<Self> {
+        let clean = |name: &str| name.trim().trim_matches('"').trim().to_ascii_lowercase();
+        let names: Vec<String> = header.split(char::from(delimiter)).map(clean).collect();
+        let column = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
+        Some(Self {
+            delimiter,
+            image: column(&["image", "file", "filename", "path"])?,
+            label: column(&["label", "class"])?,
+            mask: column(&["mask"]),
+            split: column(&["split"]),
+        })
+    }
+}
+
+/// The files at `path` that have a header: itself, or those in it.
+pub(super) fn lists(path: &Path) -> Vec<(PathBuf, Columns)> {
+    let files = if path.is_dir() { path::entries(path) } else { vec![path.to_owned()] };
+    let is_list = |path: &PathBuf| {
+        let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
+        path.is_file() && ["csv", "tsv", "txt"].iter().any(|known| end.eq_ignore_ascii_case(known))
+    };
+    let with_columns = |path: PathBuf| Columns::of_file(&path).map(|columns| (path, columns));
+    files.into_iter().filter(is_list).filter_map(with_columns).collect()
+}
+
+pub(super) fn read(path: &Path, images: Option<&Path>) -> Result<Draft> {
+    let lists = lists(path);
+    let Some((first, _)) = lists.first() else {
+        return Err(detect::lacks(path, Layout::Table));
+    };
+    let folder = first.parent().expect("a file is in a folder").to_owned();
+    let mut draft = Draft::new(Layout::Table, &folder);
+    if let Some(images) = images {
+        draft.root = path::absolute(images)?;
+        draft.note(format!("images are read from `{}`", draft.root.display()));
+    }
+    for (list, columns) in &lists {
+        read_list(&mut draft, list, columns);
+    }
+    Ok(draft)
+}
+
+fn read_list(draft: &mut Draft, list: &Path, columns: &Columns) {
+    let split = split_of_file(list).unwrap_or(Split::Train);
+    let rows = list::separated(draft, list, columns.delimiter, b'"');
+    for row in rows.iter().skip(1) {
+        let origin = Origin::line(list, row.line);
+        if let Some(entry) = entry(draft, columns, split, row, origin) {
+            draft.add(entry);
+        }
+    }
+}
+
+fn entry(
+    draft: &mut Draft,
+    columns: &Columns,
+    split: Split,
+    row: &Row,
+    origin: Origin,
+) -> Option<Entry> {
+    let image = row.get(columns.image);
+    let split_name = columns.split.map(|column| row.get(column));
+    let split = split_name.map_or(Some(split), split_named);
+    let (Some(split), false) = (split, image.is_empty()) else {
+        let text = match split {
+            None => {
+                format!("split `{}` is not train, valid or test", split_name.unwrap_or_default())
+            }
+            Some(_) => "there is no image in this row".to_owned(),
+        };
+        draft.problem(origin.problem(ProblemKind::BadRow, text));
+        return None;
+    };
+    let root = draft.root.clone();
+    let image = draft.resolve(&root, image, &origin)?;
+    let masks = match columns.mask.map_or("", |column| row.get(column)) {
+        "" => Vec::new(),
+        written => vec![draft.resolve(&root, written, &origin)?],
+    };
+    let class = row.get(columns.label).to_owned();
+    Some(Entry { split, class, image, masks, ignore: None, boxes: Vec::new(), origin })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::layout::{
+        OpenOptions,
+        tree::{Tree, kinds},
+    };
+    use proptest::prelude::*;
+
+    fn tree(table: &str) -> Tree {
+        Tree::new()
+            .text("labels.csv", table)
+            .png("scans/1.png", 4, 4)
+            .png("scans/2.png", 4, 4)
+            .mask("masks/1.png", 4, 4)
+    }
+
+    #[test]
+    fn a_table_is_read_by_the_names_of_its_columns() {
+        let tree = tree(
+            "split,label,image,mask\ntrain,sick,scans/1.png,masks/1.png\nval,well,scans/2.png,\n",
+        );
+        for path in ["", "labels.csv"] {
+            let dataset = tree.open_at(path, &OpenOptions::default()).unwrap();
+            assert_eq!(dataset.layout, Layout::Table);
+            assert_eq!(dataset.classes, ["sick", "well"]);
+            assert_eq!((dataset.train.len(), dataset.valid.len()), (1, 1));
+            assert_eq!(dataset.train[0].truth.masks, [tree.path("masks/1.png")]);
+        }
+    }
+
+    #[test]
+    fn spreadsheets_of_other_habits_are_read_too() {
+        let dataset =
+            tree("\u{FEFF}\"Image\" ; Label\r\n\"scans\\1.png\" ; sick \r\nscans\\2.png;well")
+                .open()
+                .unwrap();
+        assert_eq!((dataset.train.len(), kinds(&dataset).len()), (2, 0));
+        assert!(dataset.notes.iter().any(|note| note.contains("in place of `\\`: 2")));
+    }
+
+    #[test]
+    fn every_bad_row_is_told_by_line() {
+        let dataset = tree("image,label,split\nscans/1.png,sick,train\nscans/2.png,,train\nscans/2.png,well,exam\n,well,train\nscans,well,train\nscans/3.png,well,test\n")
+            .open()
+            .unwrap();
+        assert_eq!(
+            kinds(&dataset),
+            ["bad-row", "bad-row", "bad-row", "not-a-file", "missing-image", "single-class"]
+        );
+        let lines: Vec<_> = dataset.problems.iter().filter_map(|problem| problem.line).collect();
+        assert_eq!(lines, [3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn images_elsewhere_are_found_where_the_user_says() {
+        let tree = tree("").text("lists/labels.csv", "image,label\n1.png,sick\n2.png,well\n");
+        let options = OpenOptions { images: Some(tree.path("scans")), ..OpenOptions::default() };
+        let dataset = tree.open_at("lists/labels.csv", &options).unwrap();
+        assert_eq!(dataset.train.len(), 2);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn no_bytes_make_a_table_panic(rows in prop::collection::vec(any::<u8>(), 0..300)) {
+            let mut content = b"image,label,mask,split\n".to_vec();
+            content.extend(rows);
+            let _ = Tree::new().bytes("labels.csv", &content).open();
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The metadata folders of wsolevaluation.
+//!
+//! ```text
+//! train/image_ids.txt       one path per line, relative to the images
+//! train/class_labels.txt    path,label          labels are numbers
+//! test/localization.txt     path,x0,y0,x1,y1    or  path,mask,ignore
+//! ```
+//!
+//! Splits are `train`, `val` and `test`; the survey of histology data divides
+//! `val` into `valcl` and `valpx`, which are read as one.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Layout, detect,
+    draft::{Draft, Entry, Origin},
+    folds::use_images,
+    list::{self, Row},
+};
+use crate::{
+    data::{PixelBox, Split, problem::ProblemKind},
+    error::Result,
+};
+
+const FOLDERS: [(&str, Split); 5] = [
+    ("train", Split::Train),
+    ("val", Split::Valid),
+    ("valcl", Split::Valid),
+    ("valpx", Split::Valid),
+    ("test", Split::Test),
+];
+
+/// What the lists say about one image.
+struct Listed {
+    split: Split,
+    label: String,
+    places: Vec<Place>,
+    origin: Origin,
+}
+
+/// A row of `localization.txt`.
+#[derive(Clone)]
+enum Place {
+    Box(PixelBox),
+    Mask { mask: String, ignore: String },
+}
+
+/// The split folders at `path` that hold metadata.
+pub(super) fn folders(path: &Path) -> Vec<(PathBuf, Split)> {
+    let folder = |(name, split): (&str, Split)| (path.join(name), split);
+    let has_ids = |(folder, _): &(PathBuf, Split)| folder.join("image_ids.txt").is_file();
+    FOLDERS.map(folder).into_iter().filter(has_ids).collect()
+}
+
+pub(super) fn read(path: &Path, images: Option<&Path>) -> Result<Draft> {
+    let folders = folders(path);
+    if folders.is_empty() {
+        return Err(detect::lacks(path, Layout::Wsol));
+    }
+    let mut draft = Draft::new(Layout::Wsol, path);
+    let mut listed: Vec<(String, Listed)> = Vec::new();
+    for (folder, split) in &folders {
+        let found = read_folder(&mut draft, folder, *split);
+        if folder.ends_with("valpx") {
+            merge(&mut listed, found);
+        } else {
+            listed.extend(found);
+        }
+    }
+    let written: Vec<&str> = listed.iter().map(|(id, _)| id.as_str()).collect();
+    use_images(&mut draft, path, images, &written)?;
+    for (id, listed) in listed {
+        if let Some(entry) = entry(&mut draft, &id, listed) {
+            draft.add(entry);
+        }
+    }
+    Ok(draft)
+}
+
+/// Images of `valpx` that `valcl` has too are the same images with more known about them.
+fn merge(listed: &mut Vec<(String, Listed)>, found: Vec<(String, Listed)>) {
+    let valid = listed.iter().enumerate().filter(|(_, (_, known))| known.split == Split::Valid);
+    let index: BTreeMap<String, usize> = valid.map(|(at, (id, _))| (id.clone(), at)).collect();
+    for (id, new) in found {
+        match index.get(&id) {
+            Some(&at) if listed[at].1.places.is_empty() => listed[at].1.places = new.places,
+            Some(_) => {}
+            None => listed.push((id, new)),
+        }
+    }
+}
+
+fn read_folder(draft: &mut Draft, folder: &Path, split: Split) -> Vec<(String, Listed)> {
+    let labels = folder.join("class_labels.txt");
+    let rows = list::separated(draft, &labels, b',', b'"');
+    let label_of: BTreeMap<&str, &str> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let places = read_places(draft, &folder.join("localization.txt"));
+    let ids = folder.join("image_ids.txt");
+    let listed = |row: Row| {
+        let id = row.get(0);
+        let label = label_of.get(id).copied().unwrap_or_default().to_owned();
+        let places = places.get(id).cloned().unwrap_or_default();
+        (id.to_owned(), Listed { split, label, places, origin: Origin::line(&ids, row.line) })
+    };
+    list::separated(draft, &ids, b',', b'"').into_iter().map(listed).collect()
+}
+
+fn read_places(draft: &mut Draft, list: &Path) -> BTreeMap<String, Vec<Place>> {
+    let mut places: BTreeMap<String, Vec<Place>> = BTreeMap::new();
+    if !list.is_file() {
+        return places;
+    }
+    for row in list::separated(draft, list, b',', b'"') {
+        match parse_place(&row) {
+            Some(place) => places.entry(row.get(0).to_owned()).or_default().push(place),
+            None => {
+                let text = "expected `image,x0,y0,x1,y1` or `image,mask,ignore`";
+                draft.problem(Origin::line(list, row.line).problem(ProblemKind::BadRow, text));
+            }
+        }
+    }
+    places
+}
+
+fn parse_place(row: &Row) -> Option<Place> {
+    match &row.fields[1..] {
+        [mask] if !mask.is_empty() => {
+            Some(Place::Mask { mask: mask.clone(), ignore: String::new() })
+        }
+        [mask, ignore] if !mask.is_empty() => {
+            Some(Place::Mask { mask: mask.clone(), ignore: ignore.clone() })
+        }
+        [_, _, _, _] => {
+            let corner = |at: usize| row.get(at).parse().ok().filter(|n: &f32| n.is_finite());
+            let (x0, y0, x1, y1) = (corner(1)?, corner(2)?, corner(3)?, corner(4)?);
+            Some(Place::Box(PixelBox { x0, y0, x1, y1 }))
+        }
+        _ => None,
+    }
+}
+
+fn entry(draft: &mut Draft, id: &str, listed: Listed) -> Option<Entry> {
+    let Listed { split, label, places, origin } = listed;
+    let root = draft.root.clone();
+    let image = draft.resolve(&root, id, &origin)?;
+    let (mut masks, mut ignored, mut boxes) = (Vec::new(), None, Vec::new());
+    for place in places {
+        match place {
+            Place::Box(found) => boxes.push(found),
+            Place::Mask { mask, ignore } => {
+                masks.push(draft.resolve(&root, &mask, &origin)?);
+                if !ignore.is_empty() {
+                    ignored = Some(draft.resolve(&root, &ignore, &origin)?);
+                }
+            }
+        }
+    }
+    Some(Entry { split, class: label, image, masks, ignore: ignored, boxes, origin })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::layout::{
+        OpenOptions,
+        tree::{Tree, kinds},
+    };
+
+    fn tree() -> Tree {
+        Tree::new()
+            .text("metadata/Birds/train/image_ids.txt", "a/1.jpg\nb/2.jpg\n")
+            .text("metadata/Birds/train/class_labels.txt", "a/1.jpg,0\nb/2.jpg,10\n")
+            .text("metadata/Birds/test/image_ids.txt", "a/3.jpg\n")
+            .text("metadata/Birds/test/class_labels.txt", "a/3.jpg,0\n")
+            .text("metadata/Birds/test/localization.txt", "a/3.jpg,1,2,3,4\na/3.jpg,5,6,7,8\n")
+            .png("dataset/Birds/a/1.jpg", 9, 9)
+            .png("dataset/Birds/b/2.jpg", 9, 9)
+            .png("dataset/Birds/a/3.jpg", 9, 9)
+    }
+
+    #[test]
+    fn metadata_finds_its_images_and_boxes() {
+        let dataset = tree().open_at("metadata/Birds", &OpenOptions::default()).unwrap();
+        assert_eq!(dataset.layout, Layout::Wsol);
+        assert_eq!(dataset.classes, ["0", "10"]);
+        assert_eq!((dataset.train.len(), dataset.test.len()), (2, 1));
+        assert_eq!(dataset.test[0].truth.boxes.len(), 2);
+        assert_eq!(kinds(&dataset), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn masks_of_one_image_are_united_and_the_survey_split_is_read_as_valid() {
+        let rows = "a/4.jpg,m/1.png,m/i.png\na/4.jpg,m/2.png,m/i.png\n";
+        let tree = tree()
+            .png("dataset/Birds/a/4.jpg", 9, 9)
+            .mask("dataset/Birds/m/1.png", 9, 9)
+            .mask("dataset/Birds/m/2.png", 9, 9)
+            .mask("dataset/Birds/m/i.png", 9, 9)
+            .text("metadata/Birds/valcl/image_ids.txt", "a/4.jpg\n")
+            .text("metadata/Birds/valcl/class_labels.txt", "a/4.jpg,0\n")
+            .text("metadata/Birds/valpx/image_ids.txt", "a/4.jpg\n")
+            .text("metadata/Birds/valpx/class_labels.txt", "a/4.jpg,0\n")
+            .text("metadata/Birds/valpx/localization.txt", rows);
+        let dataset = tree.open_at("metadata/Birds", &OpenOptions::default()).unwrap();
+        let [valid] = &dataset.valid[..] else { panic!("{:?}", dataset.valid) };
+        assert_eq!(valid.truth.masks.len(), 2);
+        assert_eq!(valid.truth.ignore, Some(tree.path("dataset/Birds/m/i.png")));
+        assert_eq!(kinds(&dataset), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn rows_that_cannot_be_placed_are_problems() {
+        let tree = tree()
+            .text("metadata/Birds/test/localization.txt", "a/3.jpg,1,2,x,4\na/3.jpg\n")
+            .text("metadata/Birds/test/class_labels.txt", "\n");
+        let dataset = tree.open_at("metadata/Birds", &OpenOptions::default()).unwrap();
+        assert_eq!(kinds(&dataset), ["bad-row", "bad-row", "bad-row"]);
+    }
+}

@@ -1,0 +1,122 @@
+//! Decoding of ground-truth masks: one meaning, whatever the file's.
+//!
+//! Files disagree on what marks the object: 1, 255, an instance's number, a
+//! palette's entry, a share of votes, anything but blue. A [`MaskRule`] says how
+//! a file is meant; a [`Mask`] has one meaning only. See `docs/data.md`.
+
+mod verdict;
+
+use serde::{Deserialize, Serialize};
+use verdict::Verdict;
+
+use super::Truth;
+use crate::error::Result;
+
+/// What counts as foreground in a mask file.
+///
+/// Alpha never counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MaskRule {
+    /// Everything but 0: binary masks, instance ids, palette indices.
+    ///
+    /// In colour, one channel above 0 is enough. In a palette (PNG, BMP) the index
+    /// decides, not its colour. JPEG and lossy WebP blur 0 into small numbers, so
+    /// there a channel must exceed half of the range.
+    NonZero,
+    /// Grey is the share of annotators who marked the pixel; a majority decides (> 127.5).
+    ///
+    /// In colour, the mean of the channels is taken; in a palette, its colours.
+    Votes,
+    /// Everything far enough from Oxford's blue background.
+    NotBlue,
+    /// 1 is foreground, 2 background, 3 undecided and therefore not scored.
+    ///
+    /// Any other number is an error, 0 included: such a file is not a trimap of this
+    /// kind, and would be misread.
+    Trimap,
+}
+
+/// Ground truth of one image: 1 is foreground, 0 background.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mask {
+    /// Width in pixels, equal to the image's.
+    pub width: u32,
+    /// Height in pixels, equal to the image's.
+    pub height: u32,
+    /// Row by row, `true` where the object is.
+    pub foreground: Vec<bool>,
+    /// Row by row, `true` where no verdict was given; such pixels are not scored.
+    ///
+    /// Never `true` where the object is; `None` if every pixel is scored.
+    pub ignored: Option<Vec<bool>>,
+}
+
+impl Mask {
+    /// Share of the scored pixels that are foreground; 0 if none is scored.
+    pub fn foreground_fraction(&self) -> f64 {
+        let scored = self.scored();
+        if scored == 0 { 0.0 } else { self.marked() as f64 / scored as f64 }
+    }
+
+    /// Whether no pixel is foreground.
+    pub fn is_empty(&self) -> bool {
+        self.marked() == 0
+    }
+
+    /// Whether every scored pixel is foreground.
+    pub fn is_full(&self) -> bool {
+        !self.is_empty() && self.marked() == self.scored()
+    }
+
+    fn marked(&self) -> usize {
+        count(&self.foreground)
+    }
+
+    fn scored(&self) -> usize {
+        self.foreground.len() - self.ignored.as_deref().map_or(0, count)
+    }
+}
+
+/// Reads what `truth` says about an image of `size` (width, height), if it names mask files.
+///
+/// Several masks are united. Where one marks the object, neither a trimap's nor the
+/// ignore file's doubt counts, as in wsolevaluation. Masks are turned by the EXIF
+/// orientation they carry themselves, never by their image's.
+pub fn read(
+    truth: &Truth,
+    rule: MaskRule,
+    size: (u32, u32),
+    max_megapixels: u32,
+) -> Result<Option<Mask>> {
+    if truth.masks.is_empty() {
+        return Ok(None);
+    }
+    let pixels = size.0 as usize * size.1 as usize;
+    let (mut foreground, mut ignored) = (vec![false; pixels], vec![false; pixels]);
+    for path in &truth.masks {
+        for (i, verdict) in verdict::read(path, rule, size, max_megapixels)?.into_iter().enumerate()
+        {
+            foreground[i] |= verdict == Verdict::Foreground;
+            ignored[i] |= verdict == Verdict::Undecided;
+        }
+    }
+    if let Some(path) = &truth.ignore {
+        let marks = verdict::read(path, MaskRule::NonZero, size, max_megapixels)?;
+        for (ignored, mark) in ignored.iter_mut().zip(marks) {
+            *ignored |= mark == Verdict::Foreground;
+        }
+    }
+    for (ignored, foreground) in ignored.iter_mut().zip(&foreground) {
+        *ignored &= !foreground;
+    }
+    let ignored = ignored.contains(&true).then_some(ignored);
+    Ok(Some(Mask { width: size.0, height: size.1, foreground, ignored }))
+}
+
+fn count(flags: &[bool]) -> usize {
+    flags.iter().filter(|&&flag| flag).count()
+}
+
+#[cfg(test)]
+mod tests;
