@@ -241,6 +241,7 @@ fn dataset(sizes: &[usize]) -> Dataset {
         valid: Vec::new(),
         test: Vec::new(),
         notes: Vec::new(),
+        problems: Vec::new(),
         root,
     }
 }

@@ -7,7 +7,7 @@ use std::f64::consts::{PI, TAU};
 
 use super::{
     canvas::{Canvas, Colour, Layer, mix, tint},
-    species::{Place, Species, measure},
+    species::{Contour, Place, Species},
 };
 use crate::rng::Stream;
 
@@ -91,9 +91,7 @@ struct Individual {
     facing: (f64, f64),
     /// Length over width, square root of.
     stretch: f64,
-    phases: [f64; 3],
-    /// Root mean square and greatest radius of the outline before scaling.
-    outline: (f64, f64),
+    contour: Contour,
     /// Texture period in pixels, and where the pattern starts, in periods.
     period: f64,
     offset: (f64, f64),
@@ -146,7 +144,7 @@ struct Look {
 
 impl Look {
     fn draw(side: f64, stream: &mut Stream) -> Self {
-        let (middle, contrast) = (stream.between(0.4, 0.6), stream.between(0.15, 0.35));
+        let (middle, contrast) = (stream.between(0.4, 0.6), stream.between(0.13, 0.35));
         // Ink may be the darker or the lighter of the two.
         let contrast = if stream.chance(0.5) { contrast } else { -contrast };
         Self {
@@ -166,7 +164,6 @@ impl Individual {
         stream: &mut Stream,
     ) -> Self {
         let phases = [(); 3].map(|()| stream.between(0.0, TAU));
-        let (mean_square, greatest) = measure(species.outline, phases);
         let (light, strength) = (direction(stream), stream.between(0.0, 0.15));
         Self {
             species,
@@ -174,8 +171,7 @@ impl Individual {
             radius: radius * stream.between(0.93, 1.07),
             facing: direction(stream),
             stretch: stream.between(0.88, 1.14),
-            phases,
-            outline: (mean_square.sqrt(), greatest),
+            contour: Contour::new(species.outline, phases),
             period: look.period * stream.between(0.92, 1.08),
             offset: (stream.uniform(), stream.uniform()),
             ink: look.ink,
@@ -187,10 +183,8 @@ impl Individual {
 
 impl Layer for Individual {
     fn reach(&self) -> (f64, f64, f64) {
-        let (mean, greatest) = self.outline;
         let stretch = self.stretch.max(1.0 / self.stretch);
-        // Two per cent for the angles at which the outline was not measured.
-        (self.centre.0, self.centre.1, 1.02 * self.radius * stretch * greatest / mean)
+        (self.centre.0, self.centre.1, self.radius * stretch * self.contour.reach)
     }
 
     fn colour(&self, x: f64, y: f64) -> Option<Colour> {
@@ -198,9 +192,12 @@ impl Layer for Individual {
         let (cos, sin) = self.facing;
         let (along, across) = (dx * cos + dy * sin, dy * cos - dx * sin);
         let (u, v) = (along / self.stretch / self.radius, across * self.stretch / self.radius);
-        let angle = v.atan2(u);
-        let edge = self.species.outline.radius(angle, self.phases) / self.outline.0;
-        let depth = (u * u + v * v).sqrt() / edge;
+        let distance = (u * u + v * v).sqrt();
+        if distance > self.contour.reach {
+            return None;
+        }
+        let turn = (v.atan2(u) / TAU).rem_euclid(1.0);
+        let depth = distance / self.contour.radius(turn);
         if depth > 1.0 {
             return None;
         }
@@ -208,7 +205,7 @@ impl Layer for Individual {
             x: along / self.period + self.offset.0,
             y: across / self.period + self.offset.1,
             depth: depth * self.radius / self.period + self.offset.0,
-            turn: angle / TAU,
+            turn,
         });
         let shade = (1.0 + self.shade.0 * u + self.shade.1 * v) as f32;
         Some((if ink { self.ink } else { self.ground }).map(|value| value * shade))

@@ -95,9 +95,41 @@ pub(super) const SPECIES: [Species; 8] = [
     },
 ];
 
+/// An individual's outline, scaled to the area of the unit disc.
+#[derive(Debug)]
+pub(super) struct Contour {
+    /// Radius at evenly spaced angles, the first one again at the end.
+    radii: Vec<f64>,
+    /// The greatest of them.
+    pub(super) reach: f64,
+}
+
+impl Contour {
+    /// The contour of an individual whose irregularities are at `phases`.
+    pub(super) fn new(outline: Outline, phases: [f64; 3]) -> Self {
+        const ANGLES: usize = 720;
+        let radius = |i: usize| outline.radius(TAU * i as f64 / ANGLES as f64, phases);
+        let mut radii: Vec<f64> = (0..ANGLES).map(radius).collect();
+        let mean_square = radii.iter().map(|r| r * r).sum::<f64>() / ANGLES as f64;
+        radii.push(radii[0]);
+        radii.iter_mut().for_each(|r| *r /= mean_square.sqrt());
+        let reach = radii.iter().copied().fold(0.0, f64::max);
+        Self { radii, reach }
+    }
+
+    /// Radius after `turn` turns, from 0 to 1.
+    pub(super) fn radius(&self, turn: f64) -> f64 {
+        let last = self.radii.len() - 1;
+        let place = turn * last as f64;
+        let before = (place as usize).min(last - 1);
+        let share = place - before as f64;
+        self.radii[before] + share * (self.radii[before + 1] - self.radii[before])
+    }
+}
+
 impl Outline {
-    /// Radius at `angle` of an individual whose irregularities are at `phases`.
-    pub(super) fn radius(self, angle: f64, phases: [f64; 3]) -> f64 {
+    /// Radius at `angle`, before scaling.
+    fn radius(self, angle: f64, phases: [f64; 3]) -> f64 {
         let (ideal, dents) = match self {
             Self::Round { dents } => (1.0, dents),
             Self::Petals { count, depth } => (1.0 + depth * (count * angle).cos(), 0.03),
@@ -105,7 +137,7 @@ impl Outline {
                 (1.0 + depth * (3.0 * (count * angle).cos()).clamp(-1.0, 1.0), 0.02)
             }
             Self::Points { count, notch } => (points(angle, count, notch), 0.03),
-            Self::Drop => (0.75 + 0.65 * (0.5 + 0.5 * angle.cos()).powi(6), 0.03),
+            Self::Drop => (0.75 + 0.85 * (0.5 + 0.5 * angle.cos()).powi(8), 0.02),
         };
         let [a, b, c] = phases;
         let wave = (2.0 * angle + a).cos() + (3.0 * angle + b).cos() + (5.0 * angle + c).cos();
@@ -155,14 +187,6 @@ fn first_half(period: f64) -> bool {
     period.rem_euclid(1.0) < 0.5
 }
 
-/// Mean square and greatest radius of an outline, from evenly spaced angles.
-pub(super) fn measure(outline: Outline, phases: [f64; 3]) -> (f64, f64) {
-    const ANGLES: usize = 360;
-    let radius = |i: usize| outline.radius(TAU * i as f64 / ANGLES as f64, phases);
-    let mean_square = (0..ANGLES).map(|i| radius(i).powi(2)).sum::<f64>() / ANGLES as f64;
-    (mean_square, (0..ANGLES).map(radius).fold(0.0, f64::max))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,6 +212,16 @@ mod tests {
         for angle in [0.0_f64, 0.3, 0.785, 1.2] {
             let r = square(angle);
             assert!((r * angle.cos() + r * angle.sin() - 1.0).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn every_contour_has_the_area_of_the_unit_disc() {
+        for Species { name, outline, .. } in &SPECIES {
+            let contour = Contour::new(*outline, [0.3, 2.0, 4.0]);
+            let turns = (0..1000).map(|i| (f64::from(i) + 0.5) / 1000.0);
+            let area = turns.map(|turn| contour.radius(turn).powi(2)).sum::<f64>() * PI / 1000.0;
+            assert!((area - PI).abs() < 0.01, "{name}: {area}");
         }
     }
 
