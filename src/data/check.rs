@@ -1,1 +1,320 @@
-//! check.
+//! Everything that is wrong with a dataset, at once.
+//!
+//! [`Dataset::open`] has found what lists and file names tell. [`inspect`] decodes
+//! every image and mask as well, and [`Summary`] is what the user is told.
+
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    path::Path,
+};
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::{
+    Dataset, Layout, MaskRule, Sample, Split, image, mask,
+    problem::{self, Problem, ProblemGroup, ProblemKind},
+};
+use crate::error::Error;
+
+/// Smaller images leave the network without a single position to look at.
+const MIN_SIDE: u32 = 32;
+
+/// What decoding a dataset has shown.
+#[derive(Debug)]
+pub struct Inspection {
+    /// Width and height of each readable image, in the order of the samples.
+    pub sizes: Vec<(u32, u32)>,
+    /// Share of foreground in each readable mask, in the order of the samples.
+    pub foreground: Vec<f64>,
+    /// All problems: those found on opening, then those of pixels.
+    pub problems: Vec<Problem>,
+}
+
+/// What is in a dataset, in numbers.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// How it was read.
+    pub layout: Layout,
+    /// What each split that has images holds.
+    pub splits: Splits,
+    /// What is wrong, by kind.
+    pub problems: Vec<ProblemGroup>,
+    /// How it was read, where that is not obvious.
+    pub notes: Vec<String>,
+}
+
+/// The splits that have images.
+#[derive(Debug, Serialize)]
+#[expect(missing_docs, reason = "named as the splits are")]
+pub struct Splits {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub train: Option<SplitSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid: Option<SplitSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<SplitSummary>,
+}
+
+/// What one split holds.
+#[derive(Debug, Serialize)]
+pub struct SplitSummary {
+    /// Images that exist.
+    pub images: usize,
+    /// Images that have a mask.
+    pub masks: usize,
+    /// Images of each class.
+    pub classes: BTreeMap<String, usize>,
+}
+
+/// What decoding one sample has shown.
+#[derive(Default)]
+struct Look {
+    size: Option<(u32, u32)>,
+    foreground: Option<f64>,
+    /// Equal for equal pixels.
+    fingerprint: Option<u64>,
+    problems: Vec<Problem>,
+}
+
+/// Decodes every image and mask, in parallel; the outcome is in the order of the samples.
+///
+/// Calls `progress` once per sample, from any thread.
+pub fn inspect(dataset: &Dataset, max_megapixels: u32, progress: impl Fn() + Sync) -> Inspection {
+    let samples: Vec<(Split, &Sample)> = dataset.samples().collect();
+    let looks: Vec<Look> = samples
+        .par_iter()
+        .map(|(_, sample)| {
+            let look = look_at(sample, dataset.mask_rule, max_megapixels);
+            progress();
+            look
+        })
+        .collect();
+    let mut problems = dataset.problems.clone();
+    let repeated = repeated_images(&samples, &looks);
+    problems.extend(looks.iter().flat_map(|look| look.problems.clone()));
+    problems.extend(repeated);
+    Inspection {
+        sizes: looks.iter().filter_map(|look| look.size).collect(),
+        foreground: looks.iter().filter_map(|look| look.foreground).collect(),
+        problems,
+    }
+}
+
+fn look_at(sample: &Sample, rule: MaskRule, max_megapixels: u32) -> Look {
+    let mut look = Look::default();
+    match look_at_image(&sample.image, max_megapixels, &mut look) {
+        Ok(size) => {
+            if let Err(problem) = look_at_mask(sample, rule, size, max_megapixels, &mut look) {
+                look.problems.push(problem);
+            }
+        }
+        Err(problem) => look.problems.push(problem),
+    }
+    look
+}
+
+fn look_at_image(path: &Path, max_megapixels: u32, look: &mut Look) -> Result<(u32, u32), Problem> {
+    let unreadable = |error| Problem::of_file(ProblemKind::UnreadableImage, path, reason(&error));
+    let (width, height) = image::read_size(path, u32::MAX).map_err(unreadable)?;
+    if u64::from(width) * u64::from(height) > u64::from(max_megapixels) * 1_000_000 {
+        let text =
+            format!("image is {width}×{height}, over the limit of {max_megapixels} megapixels");
+        return Err(Problem::of_file(ProblemKind::ImageTooLarge, path, text));
+    }
+    let pixels = image::read_rgb(path, max_megapixels).map_err(unreadable)?;
+    if width.min(height) < MIN_SIDE {
+        let text = format!("image is only {width}×{height}");
+        look.problems.push(Problem::of_file(ProblemKind::ImageTooSmall, path, text));
+    }
+    let mut hasher = DefaultHasher::new();
+    (pixels.dimensions(), pixels.as_raw()).hash(&mut hasher);
+    look.fingerprint = Some(hasher.finish());
+    look.size = Some(pixels.dimensions());
+    Ok(pixels.dimensions())
+}
+
+fn look_at_mask(
+    sample: &Sample,
+    rule: MaskRule,
+    size: (u32, u32),
+    max_megapixels: u32,
+    look: &mut Look,
+) -> Result<(), Problem> {
+    let Some(first) = sample.truth.masks.first() else { return Ok(()) };
+    for path in sample.truth.masks.iter().chain(&sample.truth.ignore) {
+        let unreadable =
+            |error| Problem::of_file(ProblemKind::UnreadableMask, path, reason(&error));
+        let of_mask = image::read_size(path, max_megapixels).map_err(unreadable)?;
+        if of_mask != size {
+            let ((width, height), (of_image, by)) = (of_mask, size);
+            let text = format!("mask is {width}×{height} but its image is {of_image}×{by}");
+            return Err(Problem::of_file(ProblemKind::MaskSize, path, text));
+        }
+    }
+    let unreadable = |error| Problem::of_file(ProblemKind::UnreadableMask, first, reason(&error));
+    let Some(mask) = mask::read(&sample.truth, rule, size, max_megapixels).map_err(unreadable)?
+    else {
+        return Ok(());
+    };
+    look.foreground = Some(mask.foreground_fraction());
+    if mask.is_empty() {
+        return Err(Problem::of_file(ProblemKind::EmptyMask, first, "mask is empty"));
+    }
+    if mask.is_full() {
+        return Err(Problem::of_file(ProblemKind::FullMask, first, "mask covers the whole image"));
+    }
+    Ok(())
+}
+
+/// What an error says is wrong; where and what to do about it are the problem's to say.
+fn reason(error: &Error) -> String {
+    match error {
+        Error::Image { problem, .. } => problem.clone(),
+        Error::File { action, source, .. } => format!("cannot {action} it ({source})"),
+        other => other.to_string(),
+    }
+}
+
+/// Images whose pixels an earlier one has already: copies under another name.
+fn repeated_images(samples: &[(Split, &Sample)], looks: &[Look]) -> Vec<Problem> {
+    let mut first_of: BTreeMap<u64, (Split, &Sample)> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (&(split, sample), look) in samples.iter().zip(looks) {
+        let Some(fingerprint) = look.fingerprint else { continue };
+        let Some((first_split, first)) = first_of.get(&fingerprint) else {
+            first_of.insert(fingerprint, (split, sample));
+            continue;
+        };
+        let kind = if *first_split == split {
+            ProblemKind::DuplicateImage
+        } else {
+            ProblemKind::SharedImage
+        };
+        let text = format!(
+            "image of `{split}` has the same pixels as `{}` of `{first_split}`",
+            first.image.display()
+        );
+        problems.push(Problem::of_file(kind, &sample.image, text));
+    }
+    problems
+}
+
+impl Inspection {
+    /// What the user is told about the inspected dataset.
+    pub fn summarize(&self, dataset: &Dataset) -> Summary {
+        let [train, valid, test] = Split::ALL.map(|split| SplitSummary::of(dataset, split));
+        Summary {
+            layout: dataset.layout,
+            splits: Splits { train, valid, test },
+            problems: problem::group(&self.problems),
+            notes: dataset.notes.clone(),
+        }
+    }
+}
+
+impl SplitSummary {
+    fn of(dataset: &Dataset, split: Split) -> Option<Self> {
+        let samples = dataset.split(split);
+        let counts = dataset.class_counts(split);
+        (!samples.is_empty()).then(|| Self {
+            images: samples.len(),
+            masks: samples.iter().filter(|sample| !sample.truth.masks.is_empty()).count(),
+            classes: dataset.classes.iter().cloned().zip(counts).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::layout::tree::Tree;
+
+    fn found(tree: &Tree) -> (Inspection, Vec<&'static str>) {
+        let dataset = tree.open().unwrap();
+        let inspection = inspect(&dataset, 1, || ());
+        let kinds = inspection.problems.iter().map(|problem| problem.kind.name()).collect();
+        (inspection, kinds)
+    }
+
+    fn tree() -> Tree {
+        Tree::new().png("a/1.png", 40, 32).png("b/2.png", 32, 33)
+    }
+
+    #[test]
+    fn a_sound_dataset_has_sizes_fractions_and_no_problems() {
+        let tree = tree().mask("masks/a/1.png", 40, 32).mask("masks/b/2.png", 32, 33);
+        let (inspection, kinds) = found(&tree);
+        assert_eq!(kinds, [] as [&str; 0]);
+        assert_eq!(inspection.sizes, [(40, 32), (32, 33)]);
+        assert_eq!(inspection.foreground, [0.5, 0.5]);
+    }
+
+    #[test]
+    fn images_that_cannot_be_used_are_told_apart() {
+        let tree = tree()
+            .png("a/huge.png", 1001, 1000)
+            .png("a/one.png", 1, 1)
+            .text("b/broken.png", "no image")
+            .bytes("b/empty.jpg", b"");
+        let (_, kinds) = found(&tree);
+        let expected =
+            ["image-too-large", "image-too-small", "unreadable-image", "unreadable-image"];
+        assert_eq!(kinds, expected);
+    }
+
+    #[test]
+    fn a_truncated_image_is_unreadable() {
+        let tree = tree().png("a/cut.png", 64, 64);
+        let bytes = std::fs::read(tree.path("a/cut.png")).unwrap();
+        let (_, kinds) = found(&tree.bytes("a/cut.png", &bytes[..bytes.len() / 2]));
+        assert_eq!(kinds, ["unreadable-image"]);
+    }
+
+    #[test]
+    fn masks_that_cannot_be_meant_are_told_apart() {
+        let tree = tree()
+            .png("b/3.png", 34, 34)
+            .png("b/4.png", 35, 35)
+            .mask("masks/a/1.png", 41, 32)
+            .text("masks/b/2.png", "no image")
+            .grey("masks/b/3.png", 34, 34, 0)
+            .grey("masks/b/4.png", 35, 35, 1);
+        let (_, kinds) = found(&tree);
+        assert_eq!(kinds, ["mask-size", "unreadable-mask", "empty-mask", "full-mask"]);
+    }
+
+    #[test]
+    fn copies_under_another_name_are_found() {
+        let tree = Tree::new().png("train/a/1.png", 40, 40).png("train/b/2.png", 40, 40);
+        let bytes = std::fs::read(tree.path("train/a/1.png")).unwrap();
+        let tree = tree.bytes("train/a/copy.png", &bytes).bytes("test/a/copy.png", &bytes);
+        assert_eq!(found(&tree).1, ["duplicate-image", "shared-image"]);
+    }
+
+    #[test]
+    fn the_outcome_does_not_depend_on_the_number_of_threads() {
+        let mut tree = tree();
+        for name in 0..20 {
+            tree = tree.text(&format!("a/bad{name:02}.png"), "no image");
+        }
+        let dataset = tree.open().unwrap();
+        let with_threads = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| inspect(&dataset, 1, || ()).problems)
+        };
+        assert_eq!(with_threads(1), with_threads(7));
+    }
+
+    #[test]
+    fn a_summary_leaves_out_splits_without_images() {
+        let dataset = tree().open().unwrap();
+        let summary = inspect(&dataset, 1, || ()).summarize(&dataset);
+        let json = serde_json::to_value(&summary).unwrap();
+        assert_eq!(json["layout"], "folders");
+        assert_eq!(json["splits"]["train"]["classes"]["b"], 1);
+        assert_eq!(json["splits"]["train"]["masks"], 0);
+        assert!(json["splits"].get("valid").is_none());
+    }
+}

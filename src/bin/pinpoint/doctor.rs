@@ -1,6 +1,8 @@
-//! `pinpoint doctor`.
+//! `pinpoint doctor`: what this build finds on this machine.
 
-use std::process::ExitCode;
+use std::{env::consts, fs, process::ExitCode, thread};
+
+use serde::Serialize;
 
 use crate::ui::Ui;
 
@@ -12,10 +14,113 @@ pub(crate) struct Doctor {
     json: bool,
 }
 
+#[derive(Debug, Serialize)]
+struct Findings {
+    version: &'static str,
+    target: String,
+    profile: &'static str,
+    threads: usize,
+    memory_mib: Option<Memory>,
+    cpu_features: Vec<&'static str>,
+    devices: Vec<&'static str>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Memory {
+    total: u64,
+    available: u64,
+}
+
 impl Doctor {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let Self { json } = self;
-        ui.note(if json { "{}" } else { "nothing here yet" });
+        let findings = Findings::gather();
+        if json {
+            ui.answer(&serde_json::to_string(&findings)?);
+        } else {
+            findings.print(ui);
+        }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Findings {
+    fn gather() -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            target: format!("{}-{}", consts::ARCH, consts::OS),
+            profile: if cfg!(debug_assertions) { "debug" } else { "release" },
+            threads: thread::available_parallelism().map_or(1, usize::from),
+            memory_mib: fs::read_to_string("/proc/meminfo")
+                .ok()
+                .and_then(|text| Memory::parse(&text)),
+            cpu_features: cpu_features(),
+            devices: vec!["cpu"],
+        }
+    }
+
+    fn print(&self, ui: &mut Ui) {
+        let Self { version, target, profile, threads, memory_mib, cpu_features, devices } = self;
+        let memory = match memory_mib {
+            Some(Memory { total, available }) => format!("{total} MiB, {available} MiB available"),
+            None => "unknown".to_owned(),
+        };
+        let or_none =
+            |names: &[&str]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        ui.answer(&format!("version       {version} ({target}, {profile} build)"));
+        ui.answer(&format!("threads       {threads}"));
+        ui.answer(&format!("memory        {memory}"));
+        ui.answer(&format!("CPU features  {}", or_none(cpu_features)));
+        ui.answer(&format!("devices       {}", or_none(devices)));
+        if *profile == "debug" {
+            ui.warn("this is a debug build, many times slower; build with `--release`");
+        }
+    }
+}
+
+impl Memory {
+    /// Reads the text of Linux's `/proc/meminfo`.
+    fn parse(text: &str) -> Option<Self> {
+        let mib = |key: &str| {
+            let value = text.lines().find_map(|line| line.strip_prefix(key))?;
+            let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+            Some(kib / 1024)
+        };
+        Some(Self { total: mib("MemTotal:")?, available: mib("MemAvailable:")? })
+    }
+}
+
+/// The vector instructions that the kernels make use of where there are any.
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+fn cpu_features() -> Vec<&'static str> {
+    let detected = [
+        ("avx2", is_x86_feature_detected!("avx2")),
+        ("fma", is_x86_feature_detected!("fma")),
+        ("avx512f", is_x86_feature_detected!("avx512f")),
+    ];
+    detected.into_iter().filter(|(_, present)| *present).map(|(name, _)| name).collect()
+}
+
+/// The vector instructions that the kernels make use of where there are any.
+#[cfg(target_arch = "aarch64")]
+fn cpu_features() -> Vec<&'static str> {
+    if std::arch::is_aarch64_feature_detected!("neon") { vec!["neon"] } else { Vec::new() }
+}
+
+/// The vector instructions that the kernels make use of where there are any.
+#[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
+fn cpu_features() -> Vec<&'static str> {
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_in_mib_and_unknown_if_the_text_is_odd() {
+        let text = "MemTotal:       2048 kB\nMemFree: 1 kB\nMemAvailable:   1024 kB\n";
+        assert_eq!(Memory::parse(text), Some(Memory { total: 2, available: 1 }));
+        assert_eq!(Memory::parse("MemTotal: many"), None);
     }
 }

@@ -1,27 +1,78 @@
 //! The only place that prints: data to stdout, everything else to stderr.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where printing happens")]
+//!
+//! Colour and moving progress bars are for people at a terminal; `NO_COLOR`
+//! switches colour off. A reader that has seen enough (`| head`) is no error.
+
+use std::{
+    env,
+    io::{self, ErrorKind, IsTerminal, Write},
+    process,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Time between two lines of progress where there is no terminal.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The terminal, or whatever stands in for it.
-pub(crate) struct Ui {}
+pub(crate) struct Ui {
+    /// Whether messages may be coloured.
+    colour: bool,
+    /// Whether a person is watching.
+    terminal: bool,
+    /// Whether nobody reads the answer any more.
+    closed: bool,
+}
+
+/// How far a piece of work has come; may be advanced from any thread.
+pub(crate) struct Progress {
+    what: String,
+    total: u64,
+    done: AtomicU64,
+    shown: Shown,
+}
+
+enum Shown {
+    Bar(ProgressBar),
+    /// When the last line was printed.
+    Lines(Mutex<Instant>),
+}
 
 impl Ui {
     pub(crate) fn new() -> Self {
-        Self {}
+        let terminal = io::stderr().is_terminal();
+        let forbidden = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { colour: terminal && !forbidden, terminal, closed: false }
     }
 
     /// Prints a line of the answer, to stdout.
     pub(crate) fn answer(&mut self, line: &str) {
-        println!("{line}");
+        if self.closed {
+            return;
+        }
+        match writeln!(io::stdout(), "{line}") {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => self.closed = true,
+            Err(error) => {
+                self.say("error", RED, &format!("cannot write the answer: {error}"));
+                process::exit(2);
+            }
+        }
     }
 
     /// Tells the user something worth knowing.
     pub(crate) fn note(&mut self, text: &str) {
-        eprintln!("note: {text}");
+        self.say("note", CYAN, text);
     }
 
     /// Tells the user about a problem that did not stop the work.
     pub(crate) fn warn(&mut self, text: &str) {
-        eprintln!("warning: {text}");
+        self.say("warning", YELLOW, text);
     }
 
     /// A bar that counts to `total`; invisible where stderr is not a terminal.
@@ -31,6 +82,60 @@ impl Ui {
 
     /// Tells the user why nothing was done.
     pub(crate) fn error(&mut self, error: &anyhow::Error) {
-        eprintln!("error: {error:#}");
+        self.say("error", RED, &format!("{error:#}"));
+    }
+
+    /// Starts to show how far `total` pieces of work have come.
+    pub(crate) fn progress(&self, total: u64, what: &str) -> Progress {
+        let shown = if self.terminal {
+            let bar = ProgressBar::new(total).with_message(what.to_owned());
+            let colour = if self.colour { "{bar:30.cyan}" } else { "{bar:30}" };
+            let template = format!("{{msg}} {colour} {{pos}}/{{len}} ({{eta}} left)");
+            Shown::Bar(bar.with_style(
+                ProgressStyle::with_template(&template).expect("the template is well-formed"),
+            ))
+        } else {
+            Shown::Lines(Mutex::new(Instant::now()))
+        };
+        Progress { what: what.to_owned(), total, done: AtomicU64::new(0), shown }
+    }
+
+    fn say(&self, prefix: &str, colour: &str, text: &str) {
+        let prefix =
+            if self.colour { format!("{colour}{prefix}:{RESET}") } else { format!("{prefix}:") };
+        // There is nowhere left to complain to if this fails.
+        let _ = writeln!(io::stderr(), "{prefix} {text}");
+    }
+}
+
+const RED: &str = "\x1b[1;31m";
+const YELLOW: &str = "\x1b[1;33m";
+const CYAN: &str = "\x1b[1;36m";
+const RESET: &str = "\x1b[0m";
+
+impl Progress {
+    /// Counts `pieces` of work as done.
+    pub(crate) fn inc(&self, pieces: u64) {
+        let done = self.done.fetch_add(pieces, Ordering::Relaxed) + pieces;
+        match &self.shown {
+            Shown::Bar(bar) => bar.inc(pieces),
+            Shown::Lines(last) => {
+                // Whoever finds the lock taken leaves the line to the other thread.
+                if let Ok(mut last) = last.try_lock()
+                    && last.elapsed() >= PLAIN_INTERVAL
+                {
+                    *last = Instant::now();
+                    let Self { what, total, .. } = self;
+                    let _ = writeln!(io::stderr(), "{what}: {done} of {total}");
+                }
+            }
+        }
+    }
+
+    /// Ends the work and clears its bar.
+    pub(crate) fn finish(self) {
+        if let Shown::Bar(bar) = self.shown {
+            bar.finish_and_clear();
+        }
     }
 }

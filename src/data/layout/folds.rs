@@ -134,6 +134,9 @@ fn parse_encoding(text: &str) -> Result<Vec<String>, String> {
         let (name, code) = pair.rsplit_once(':').ok_or_else(expected)?;
         let code: u32 = code.trim().parse().map_err(|_| expected())?;
         let name = name.trim().trim_matches(['\'', '"']).to_owned();
+        if names.values().any(|other| *other == name) {
+            return Err(format!("class `{name}` has two codes"));
+        }
         if let Some(other) = names.insert(code, name) {
             return Err(format!("code {code} is given to `{other}` and to another class"));
         }
@@ -193,7 +196,16 @@ mod tests {
     fn encodings_are_read_in_both_yaml_styles_and_otherwise_refused() {
         assert_eq!(parse_encoding("{a: 1, 'b': 0}").unwrap(), ["b", "a"]);
         assert_eq!(parse_encoding("019.x: 0\r\nb c: 1\r\n").unwrap(), ["019.x", "b c"]);
-        for bad in ["", "{}", "{a: 0, b: 0}", "{a: 1}", "{a}", "{a: -1}", "{a: 99999999999}"] {
+        for bad in [
+            "",
+            "{}",
+            "{a: 0, b: 0}",
+            "{a: 0, a: 1}",
+            "{a: 1}",
+            "{a}",
+            "{a: -1}",
+            "{a: 99999999999}",
+        ] {
             assert!(parse_encoding(bad).is_err(), "{bad}");
         }
     }

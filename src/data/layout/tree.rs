@@ -48,6 +48,15 @@ impl Tree {
         self
     }
 
+    /// Adds a PNG of one grey level.
+    pub(crate) fn grey(self, name: &str, width: u32, height: u32, level: u8) -> Self {
+        let target = self.parent_of(name);
+        GrayImage::from_pixel(width, height, Luma([level]))
+            .save_with_format(target, ImageFormat::Png)
+            .unwrap();
+        self
+    }
+
     pub(crate) fn text(self, name: &str, content: &str) -> Self {
         self.bytes(name, content.as_bytes())
     }

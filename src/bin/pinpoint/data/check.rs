@@ -1,17 +1,205 @@
-//! `pinpoint data check`.
+//! `pinpoint data check`: what a dataset holds, and everything wrong with it.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::ensure;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use pinpoint::{
+    config::DataConfig,
+    data::{
+        Dataset, Layout, MaskRule, OpenOptions,
+        check::{Inspection, SplitSummary, Summary, inspect},
+    },
+};
+use serde::{Deserialize, de::IntoDeserializer, de::value::Error as ValueError};
 
 use crate::ui::Ui;
 
+/// Classes shown in the table unless all are asked for.
+const SHOWN_CLASSES: usize = 20;
+
 /// List what a dataset holds and everything wrong with it
 #[derive(Debug, clap::Args)]
-pub(crate) struct Check {}
+pub(crate) struct Check {
+    /// Dataset: a folder, or a CSV file with a header
+    path: PathBuf,
+
+    /// How the dataset is laid out, if it should not be told from its files
+    #[arg(long, value_parser = named::<Layout>(LAYOUTS))]
+    layout: Option<Layout>,
+
+    /// Where the images of list files are, when not beside the lists
+    #[arg(long, value_name = "DIR")]
+    images: Option<PathBuf>,
+
+    /// What counts as foreground in a mask, if not what the layout says
+    #[arg(long, value_parser = named::<MaskRule>(MASK_RULES))]
+    mask_rule: Option<MaskRule>,
+
+    /// Refuse images above this size
+    #[arg(long, value_name = "N", default_value_t = DataConfig::default().max_megapixels)]
+    max_megapixels: u32,
+
+    /// List every problem and class, not one example of each kind
+    #[arg(long)]
+    all: bool,
+
+    /// Print one JSON document
+    #[arg(long, conflicts_with = "all")]
+    json: bool,
+}
+
+const LAYOUTS: &[&str] = &["glas", "cub", "oxford-flowers", "folders", "folds", "table", "wsol"];
+const MASK_RULES: &[&str] = &["non-zero", "votes", "not-blue", "trimap"];
 
 impl Check {
+    /// Exits with 0 if all is well, 1 if there are problems.
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
-        let Self {} = self;
-        ui.note("nothing here yet");
-        Ok(ExitCode::SUCCESS)
+        let Self { path, layout, images, mask_rule, max_megapixels, all, json } = self;
+        let dataset = Dataset::open(&path, &OpenOptions { layout, images, mask_rule })?;
+        let progress = ui.progress(dataset.samples().count() as u64, "checking");
+        let inspection = inspect(&dataset, max_megapixels, || progress.inc(1));
+        progress.finish();
+        let summary = inspection.summarize(&dataset);
+        if json {
+            ui.answer(&serde_json::to_string(&summary)?);
+        } else {
+            Table { dataset: &dataset, inspection: &inspection, summary: &summary, all }.print(ui);
+        }
+        ensure!(
+            !inspection.sizes.is_empty(),
+            "none of the images of `{}` can be read",
+            path.display()
+        );
+        let count = inspection.problems.len();
+        if count > 0 {
+            ui.warn(&format!("problems found: {count}"));
+        }
+        Ok(ExitCode::from(u8::from(count > 0)))
+    }
+}
+
+/// Parses the names that serde gives the variants of `T`.
+fn named<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+where
+    T: for<'de> Deserialize<'de> + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(names).try_map(|name| {
+        let name: serde::de::value::StringDeserializer<ValueError> = name.into_deserializer();
+        T::deserialize(name)
+    })
+}
+
+/// The answer for people.
+struct Table<'a> {
+    dataset: &'a Dataset,
+    inspection: &'a Inspection,
+    summary: &'a Summary,
+    all: bool,
+}
+
+impl Table<'_> {
+    fn print(&self, ui: &mut Ui) {
+        ui.answer(&format!("{} dataset in {}", self.dataset.layout, self.dataset.root.display()));
+        ui.answer("");
+        self.print_splits(ui);
+        ui.answer("");
+        self.print_pixels(ui);
+        self.print_problems(ui);
+        for note in &self.summary.notes {
+            ui.answer(&format!("note: {note}"));
+        }
+    }
+
+    /// One column per split, one row for images, masks, and each class.
+    fn print_splits(&self, ui: &mut Ui) {
+        let splits = &self.summary.splits;
+        let columns: Vec<(&str, &SplitSummary)> =
+            [("train", &splits.train), ("valid", &splits.valid), ("test", &splits.test)]
+                .into_iter()
+                .filter_map(|(name, split)| Some((name, split.as_ref()?)))
+                .collect();
+        let classes = &self.dataset.classes;
+        let shown = if self.all { classes.len() } else { classes.len().min(SHOWN_CLASSES) };
+        let width =
+            classes[..shown].iter().map(|name| name.chars().count()).max().unwrap_or(0).max(6);
+        let mut row = |name: &str, cells: Vec<String>| {
+            let cells: String = cells.iter().map(|cell| format!("{cell:>8}")).collect();
+            ui.answer(&format!("{name:<width$}{cells}"));
+        };
+        let count = |value: &dyn Fn(&SplitSummary) -> usize| -> Vec<String> {
+            columns.iter().map(|(_, split)| value(split).to_string()).collect()
+        };
+        row("", columns.iter().map(|(name, _)| (*name).to_owned()).collect());
+        row("images", count(&|split| split.images));
+        row("masks", count(&|split| split.masks));
+        for name in &classes[..shown] {
+            row(name, count(&|split| split.classes[name]));
+        }
+        if shown < classes.len() {
+            ui.answer(&format!(
+                "… and {} more classes (`--all` lists them)",
+                classes.len() - shown
+            ));
+        }
+    }
+
+    fn print_pixels(&self, ui: &mut Ui) {
+        let mut sizes = self.inspection.sizes.clone();
+        sizes.sort_by_key(|&(width, height)| (u64::from(width) * u64::from(height), width));
+        if let Some([low, middle, high]) = spread(&sizes) {
+            let text = |(width, height): (u32, u32)| format!("{width}×{height}");
+            let [low, middle, high] = [low, middle, high].map(text);
+            ui.answer(&format!("image size  {low} to {high}, median {middle}"));
+        }
+        let mut foreground = self.inspection.foreground.clone();
+        foreground.sort_by(f64::total_cmp);
+        if let Some(fractions) = spread(&foreground) {
+            let [low, middle, high] = fractions.map(|fraction| fraction * 100.0);
+            ui.answer(&format!(
+                "foreground  {low:.1} % to {high:.1} % of an image, median {middle:.1} %"
+            ));
+        }
+    }
+
+    fn print_problems(&self, ui: &mut Ui) {
+        ui.answer("");
+        if self.summary.problems.is_empty() {
+            ui.answer("no problems");
+        } else if self.all {
+            for problem in &self.inspection.problems {
+                ui.answer(&format!("{}: {problem}", problem.kind));
+            }
+        } else {
+            for group in &self.summary.problems {
+                ui.answer(&format!("{}: {}", group.kind, group.count));
+                ui.answer(&format!("  {}", group.example));
+            }
+        }
+    }
+}
+
+/// Smallest, middle and largest of sorted values.
+fn spread<T: Copy>(sorted: &[T]) -> Option<[T; 3]> {
+    Some([*sorted.first()?, sorted[sorted.len() / 2], *sorted.last()?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_layout_can_be_asked_for() {
+        let mut names = Layout::ALL.map(Layout::name);
+        let mut offered: Vec<_> = LAYOUTS.to_vec();
+        names.sort_unstable();
+        offered.sort_unstable();
+        assert_eq!(offered, names);
+    }
+
+    #[test]
+    fn the_spread_of_values_is_their_ends_and_the_middle() {
+        assert_eq!(spread(&[1, 2, 9]), Some([1, 2, 9]));
+        assert_eq!(spread::<u8>(&[]), None);
     }
 }
