@@ -6,10 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use assert_cmd::Command;
 use pinpoint::data::{
-    Dataset, MaskRule, Sample, Truth,
+    Dataset, MaskRule, OpenOptions, Sample, Truth,
     layout::Layout,
     split::{Fold, FoldPlan, Procedure, cut_validation, folds, keep_classes, write_folds},
+    synthetic::{self, SyntheticSpec},
 };
 use proptest::prelude::*;
 
@@ -116,6 +118,37 @@ fn a_plan_that_cannot_be_carried_out_names_all_its_problems() {
     assert!(FoldPlan { fraction: f64::NAN, ..FoldPlan::default() }.check().is_err());
 }
 
+#[test]
+fn folds_of_a_dataset_are_read_back_with_its_images_and_masks() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    let spec = SyntheticSpec { train: 40, valid: 0, test: 8, side: 32, ..SyntheticSpec::small() };
+    synthetic::write(&set, &spec, || {}).unwrap();
+    let folds = set.join("folds");
+    split(&set, &folds).assert().success().stdout("");
+
+    let fold = Dataset::open(&folds.join("split_1/fold_2"), &OpenOptions::default()).unwrap();
+    assert_eq!([fold.train.len(), fold.valid.len(), fold.test.len()], [32, 8, 8]);
+    assert_eq!(fold.classes, spec.class_names());
+    assert!(fold.samples().all(|(_, sample)| sample.truth.masks.len() == 1));
+    assert!(fold.problems.is_empty(), "{:?}", fold.problems);
+
+    let refused = split(&set, &folds).assert().code(2).get_output().clone();
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("--force"));
+    split(&set, &folds).args(["--force", "--classes", "2"]).assert().success();
+    let encoding = fs::read_to_string(folds.join("split_0/fold_0/encoding.yaml")).unwrap();
+    // NumPy's `RandomState(0).choice(4, 2, replace=False)` is [2, 3].
+    assert_eq!(encoding, "{checkered-star: 0,\n  ringed-flower: 1}\n");
+}
+
+#[test]
+fn a_dataset_that_is_not_there_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = split(&dir.path().join("nowhere"), &dir.path().join("folds")).assert().code(2);
+    let message = String::from_utf8(output.get_output().stderr.clone()).unwrap();
+    assert!(message.contains("nowhere") && !dir.path().join("folds").exists(), "{message}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -187,6 +220,12 @@ fn published_cub5_folds_are_regenerated_in_order() {
     let published = |split| first_column(&data.join(format!("folds/cub5/{split}_s_0_f_0.csv")));
     assert_eq!(names(&fold.train), published("train"));
     assert_eq!(names(&fold.valid), published("valid"));
+}
+
+fn split(dataset: &Path, out: &Path) -> Command {
+    let mut command = Command::cargo_bin("pinpoint").unwrap();
+    command.args(["data", "split"]).arg(dataset).arg("--out").arg(out);
+    command
 }
 
 fn research_data() -> Option<PathBuf> {

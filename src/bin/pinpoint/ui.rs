@@ -75,11 +75,6 @@ impl Ui {
         self.say("warning", YELLOW, text);
     }
 
-    /// A bar that counts to `total`; invisible where stderr is not a terminal.
-    pub(crate) fn progress(&self, total: usize) -> indicatif::ProgressBar {
-        indicatif::ProgressBar::new(total as u64)
-    }
-
     /// Tells the user why nothing was done.
     pub(crate) fn error(&mut self, error: &anyhow::Error) {
         self.say("error", RED, &format!("{error:#}"));

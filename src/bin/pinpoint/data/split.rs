@@ -2,12 +2,13 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use pinpoint::data::{
     Dataset, Layout, OpenOptions,
     split::{self, FoldPlan, Procedure},
 };
 
+use super::check::{LAYOUTS, named};
 use crate::ui::Ui;
 
 /// Write train and valid folds by the published algorithm
@@ -41,8 +42,8 @@ pub(crate) struct Split {
     #[arg(long, value_name = "N")]
     classes: Option<usize>,
 
-    /// How to read the dataset, instead of telling from its files
-    #[arg(long, value_name = "LAYOUT", value_parser = layout)]
+    /// How the dataset is laid out, if it should not be told from its files
+    #[arg(long, value_parser = named::<Layout>(LAYOUTS))]
     layout: Option<Layout>,
 
     /// Replace folds that are already there
@@ -105,12 +106,4 @@ fn warn_of_small_classes(dataset: &Dataset, plan: &FoldPlan, ui: &mut Ui) {
             ));
         }
     }
-}
-
-fn layout(name: &str) -> anyhow::Result<Layout> {
-    let Some(layout) = Layout::ALL.into_iter().find(|layout| layout.name() == name) else {
-        let names: Vec<_> = Layout::ALL.iter().map(|layout| layout.name()).collect();
-        bail!("known layouts are {}", names.join(", "));
-    };
-    Ok(layout)
 }

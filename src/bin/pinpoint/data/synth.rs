@@ -62,9 +62,10 @@ impl Synth {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let spec = self.spec();
         let Self { dir, sheet, .. } = self;
-        let bar = ui.progress(spec.train + spec.valid + spec.test);
-        synthetic::write(&dir, &spec, || bar.inc(1))?;
-        bar.finish_and_clear();
+        let images = spec.train + spec.valid + spec.test;
+        let progress = ui.progress(images as u64, "drawing");
+        synthetic::write(&dir, &spec, || progress.inc(1))?;
+        progress.finish();
         if sheet {
             let path = dir.join("sheet.png");
             synthetic::contact_sheet(&spec, SHEET_COLUMNS)
