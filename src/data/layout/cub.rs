@@ -101,15 +101,19 @@ impl Lists {
 
 /// A list as a map; a number that is listed twice is a problem.
 fn by_number(draft: &mut Draft, list: &Path) -> BTreeMap<String, String> {
-    let mut values = BTreeMap::new();
+    let mut values: BTreeMap<String, String> = BTreeMap::new();
     for Row { line, fields } in list::keyed(draft, list) {
         let [number, value] = fields.try_into().expect("a keyed row has two fields");
-        if values.contains_key(&number) {
-            let text = format!("number `{number}` is listed again");
-            draft.problem(Origin::line(list, line).problem(ProblemKind::DuplicateRow, text));
-        } else {
+        let Some(first) = values.get(&number) else {
             values.insert(number, value);
-        }
+            continue;
+        };
+        let (kind, text) = if *first == value {
+            (ProblemKind::DuplicateRow, format!("number `{number}` is listed again"))
+        } else {
+            (ProblemKind::BadRow, format!("number `{number}` has `{value}` here, `{first}` before"))
+        };
+        draft.problem(Origin::line(list, line).problem(kind, text));
     }
     values
 }
@@ -225,11 +229,11 @@ mod tests {
     #[test]
     fn rows_that_do_not_fit_together_are_problems() {
         let dataset = tree()
-            .text("CUB_200_2011/image_class_labels.txt", "7 19\n7 19\n40 3\n41 178\n")
+            .text("CUB_200_2011/image_class_labels.txt", "7 19\n7 19\n7 178\n40 3\n41 178\n")
             .text("CUB_200_2011/train_test_split.txt", "7 1\n40 1\n")
             .open()
             .unwrap();
-        let expected = ["duplicate-row", "unknown-class", "bad-row", "empty-class"];
+        let expected = ["duplicate-row", "bad-row", "unknown-class", "bad-row", "empty-class"];
         assert_eq!(kinds(&dataset), expected);
     }
 

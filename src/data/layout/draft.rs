@@ -4,13 +4,14 @@
 //! is a duplicate, how classes are numbered, and which problems and notes follow.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::{Path, PathBuf},
 };
 
 use super::{
     Layout,
     path::{self, Files, Found},
+    whole,
 };
 use crate::{
     data::{
@@ -223,7 +224,7 @@ impl Draft {
             return Err(Error::Dataset { path: self.root, problems });
         }
         let occurring = || self.samples.iter().map(|(_, class, _)| class.clone());
-        let classes = self.classes.take().unwrap_or_else(|| in_order(occurring()));
+        let classes = self.classes.take().unwrap_or_else(|| whole::in_order(occurring()));
         let [train, valid, test] = self.labelled(&classes);
         let Self { layout, root, problems, notes, .. } = self;
         let mask_rule = mask_rule.unwrap_or(self.mask_rule);
@@ -236,8 +237,8 @@ impl Draft {
         dataset
             .notes
             .extend(self.ambiguous.note("chosen among files that differ in extension only"));
-        check_classes(&mut dataset);
-        note_splits(&mut dataset);
+        whole::check_classes(&mut dataset);
+        whole::note_splits(&mut dataset);
         Ok(dataset)
     }
 
@@ -274,60 +275,6 @@ impl Tally {
     fn note(&self, what: &str) -> Option<String> {
         let Self { count, example } = self;
         (*count > 0).then(|| format!("paths {what}: {count}, the first is {example}"))
-    }
-}
-
-/// Class names without repetition: as numbers if all of them are, otherwise by name.
-pub(super) fn in_order(names: impl Iterator<Item = String>) -> Vec<String> {
-    let names: BTreeSet<String> = names.collect();
-    let mut names: Vec<String> = names.into_iter().collect();
-    if names.iter().all(|name| name.parse::<u64>().is_ok()) {
-        names.sort_by_key(|name| name.parse::<u64>().ok());
-    }
-    names
-}
-
-/// Finds classes that cannot be learned, or cannot be told from another.
-fn check_classes(dataset: &mut Dataset) {
-    let counts = Split::ALL.map(|split| dataset.class_counts(split));
-    let root = dataset.root.clone();
-    let mut found = Vec::new();
-    for (label, name) in dataset.classes.iter().enumerate() {
-        let [train, valid, test] = [counts[0][label], counts[1][label], counts[2][label]];
-        let problem = if train + valid + test == 0 {
-            (ProblemKind::EmptyClass, format!("class `{name}` has no image"))
-        } else if train == 0 && !dataset.train.is_empty() {
-            let text =
-                format!("class `{name}` is in {valid} valid and {test} test but 0 train images");
-            (ProblemKind::UnseenClass, text)
-        } else {
-            continue;
-        };
-        found.push(Problem::of_file(problem.0, &root, problem.1));
-    }
-    if let [name] = &dataset.classes[..] {
-        let text = format!("all images are of class `{name}`");
-        found.push(Problem::of_file(ProblemKind::SingleClass, &root, text));
-    }
-    dataset.problems.extend(found);
-}
-
-/// Tells what absent splits and masks mean.
-fn note_splits(dataset: &mut Dataset) {
-    if dataset.train.is_empty() {
-        dataset.notes.push("no `train` split: the dataset can be evaluated on only".to_owned());
-    } else if dataset.valid.is_empty() {
-        let images = dataset.train.len();
-        // A fifth of each class, rounded up: the published rule.
-        let cut: usize = dataset.class_counts(Split::Train).iter().map(|n| n.div_ceil(5)).sum();
-        dataset.notes.push(format!(
-            "no `valid` split: training will cut 20 % of each class from `train`, {cut} of {images} images"
-        ));
-    }
-    if dataset.samples().all(|(_, sample)| sample.truth.masks.is_empty()) {
-        dataset
-            .notes
-            .push("no masks: training needs none, but pixel scores cannot be computed".to_owned());
     }
 }
 

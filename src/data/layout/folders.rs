@@ -17,8 +17,9 @@ use std::{
 
 use super::{
     Layout, detect,
-    draft::{Draft, Entry, Origin, in_order},
+    draft::{Draft, Entry, Origin},
     path, split_named,
+    whole::in_order,
 };
 use crate::{
     data::{

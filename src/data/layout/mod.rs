@@ -24,6 +24,7 @@ mod search;
 mod table;
 #[cfg(test)]
 pub(crate) mod tree;
+mod whole;
 mod wsol;
 
 use std::{

@@ -1,0 +1,62 @@
+//! What only shows once all rows are in: the order of classes, and what is lacking.
+
+use std::collections::BTreeSet;
+
+use crate::data::{
+    Dataset, Split,
+    problem::{Problem, ProblemKind},
+};
+
+/// Class names without repetition: as numbers if all of them are, otherwise by name.
+pub(super) fn in_order(names: impl Iterator<Item = String>) -> Vec<String> {
+    let names: BTreeSet<String> = names.collect();
+    let mut names: Vec<String> = names.into_iter().collect();
+    if names.iter().all(|name| name.parse::<u64>().is_ok()) {
+        names.sort_by_key(|name| name.parse::<u64>().ok());
+    }
+    names
+}
+
+/// Finds classes that cannot be learned, or cannot be told from another.
+pub(super) fn check_classes(dataset: &mut Dataset) {
+    let counts = Split::ALL.map(|split| dataset.class_counts(split));
+    let root = dataset.root.clone();
+    let mut found = Vec::new();
+    for (label, name) in dataset.classes.iter().enumerate() {
+        let [train, valid, test] = [counts[0][label], counts[1][label], counts[2][label]];
+        let problem = if train + valid + test == 0 {
+            (ProblemKind::EmptyClass, format!("class `{name}` has no image"))
+        } else if train == 0 && !dataset.train.is_empty() {
+            let text =
+                format!("class `{name}` is in {valid} valid and {test} test but 0 train images");
+            (ProblemKind::UnseenClass, text)
+        } else {
+            continue;
+        };
+        found.push(Problem::of_file(problem.0, &root, problem.1));
+    }
+    if let [name] = &dataset.classes[..] {
+        let text = format!("all images are of class `{name}`");
+        found.push(Problem::of_file(ProblemKind::SingleClass, &root, text));
+    }
+    dataset.problems.extend(found);
+}
+
+/// Tells what absent splits and masks mean.
+pub(super) fn note_splits(dataset: &mut Dataset) {
+    if dataset.train.is_empty() {
+        dataset.notes.push("no `train` split: the dataset can be evaluated on only".to_owned());
+    } else if dataset.valid.is_empty() {
+        let images = dataset.train.len();
+        // A fifth of each class, rounded up: the published rule.
+        let cut: usize = dataset.class_counts(Split::Train).iter().map(|n| n.div_ceil(5)).sum();
+        dataset.notes.push(format!(
+            "no `valid` split: training will cut 20 % of each class from `train`, {cut} of {images} images"
+        ));
+    }
+    if dataset.samples().all(|(_, sample)| sample.truth.masks.is_empty()) {
+        dataset
+            .notes
+            .push("no masks: training needs none, but pixel scores cannot be computed".to_owned());
+    }
+}
