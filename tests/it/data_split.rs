@@ -1,4 +1,9 @@
 //! Folds and validation splits: the published algorithm and `pinpoint data split`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "what the tests share is test code too"
+)]
 
 use std::{
     collections::BTreeMap,
@@ -138,7 +143,7 @@ fn folds_of_a_dataset_are_read_back_with_its_images_and_masks() {
     split(&set, &folds).args(["--force", "--classes", "2"]).assert().success();
     let encoding = fs::read_to_string(folds.join("split_0/fold_0/encoding.yaml")).unwrap();
     // NumPy's `RandomState(0).choice(4, 2, replace=False)` is [2, 3].
-    assert_eq!(encoding, "{checkered-star: 0,\n  ringed-flower: 1}\n");
+    assert_eq!(encoding, "{ringed-flower: 0,\n  striped-disc: 1}\n");
 }
 
 #[test]

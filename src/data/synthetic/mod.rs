@@ -27,7 +27,7 @@ use crate::{
     error::{Error, Result},
     rng::{Purpose, Stream},
 };
-use species::SPECIES;
+use species::{SPECIES, Species};
 
 /// Which pictures to draw; equal specifications give equal bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,9 +83,15 @@ impl SyntheticSpec {
         if problems.is_empty() { Ok(()) } else { Err(Error::Setting(problems)) }
     }
 
-    /// The classes' names, by label.
+    /// The classes' names, by label: in the order in which folders of these names are read.
     pub fn class_names(&self) -> Vec<&'static str> {
-        SPECIES[..self.classes].iter().map(|species| species.name).collect()
+        self.species().iter().map(|species| species.name).collect()
+    }
+
+    fn species(&self) -> Vec<&'static Species> {
+        let mut chosen: Vec<_> = SPECIES[..self.classes].iter().collect();
+        chosen.sort_by_key(|species| species.name);
+        chosen
     }
 
     /// Number of images of a split.
@@ -102,11 +108,11 @@ impl SyntheticSpec {
         index % self.classes
     }
 
-    /// Draws one image; it depends on the seed, the split, the index and nothing else of the set's size.
+    /// Draws one image, whatever the number of others.
     pub fn draw(&self, split: Split, index: usize) -> SyntheticSample {
         let stream = &mut Stream::new(self.seed, Purpose::Synthetic, split as u64, index as u64);
         let label = self.label(index);
-        let canvas = scene::paint(self.side, &SPECIES[label], stream);
+        let canvas = scene::paint(self.side, self.species()[label], stream);
         let grain = stream.between(0.0, 0.05);
         let (image, mask) = canvas.develop(grain, stream);
         SyntheticSample { image, mask, label }

@@ -56,7 +56,7 @@ pub(super) struct Place {
 }
 
 /// All species; a dataset of `n` classes has the first `n`.
-pub(super) const SPECIES: [Species; 8] = [
+pub(super) static SPECIES: [Species; 8] = [
     Species {
         name: "striped-disc",
         outline: Outline::Round { dents: 0.04 },
