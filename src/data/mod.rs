@@ -18,6 +18,9 @@ pub mod layout;
 /// Everything that is wrong with a dataset, at once.
 pub mod check;
 
+/// Folders that appear whole or not at all.
+mod staging;
+
 /// Validation splits and folds, by the published algorithm.
 pub mod split;
 

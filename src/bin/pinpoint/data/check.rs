@@ -49,7 +49,8 @@ pub(crate) struct Check {
     json: bool,
 }
 
-const LAYOUTS: &[&str] = &["glas", "cub", "oxford-flowers", "folders", "folds", "table", "wsol"];
+pub(super) const LAYOUTS: &[&str] =
+    &["glas", "cub", "oxford-flowers", "folders", "folds", "table", "wsol"];
 const MASK_RULES: &[&str] = &["non-zero", "votes", "not-blue", "trimap"];
 
 impl Check {
@@ -80,7 +81,7 @@ impl Check {
 }
 
 /// Parses the names that serde gives the variants of `T`.
-fn named<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+pub(super) fn named<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
 where
     T: for<'de> Deserialize<'de> + Clone + Send + Sync + 'static,
 {

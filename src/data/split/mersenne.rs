@@ -1,0 +1,196 @@
+//! The random numbers of CPython and NumPy, bit for bit.
+//!
+//! The published folds were drawn with Python's `random` and with NumPy's
+//! legacy generator. Both rest on the Mersenne Twister (Matsumoto and
+//! Nishimura, 1998) but seed it and turn its words into bounded integers
+//! differently. Only what reproduces published lists belongs here; everything
+//! else draws from [`rng`](crate::rng).
+
+const WORDS: usize = 624;
+const SHIFT: usize = 397;
+
+/// The Mersenne Twister MT19937.
+struct Mersenne {
+    state: [u32; WORDS],
+    /// Next word to hand out; `WORDS` when a new block is due.
+    next: usize,
+}
+
+/// Python's `random` module.
+pub struct PythonRandom(Mersenne);
+
+/// NumPy's `numpy.random.RandomState`.
+pub struct NumpyRandom(Mersenne);
+
+impl Mersenne {
+    /// Reference seeding by one word (`init_genrand`).
+    fn from_word(seed: u32) -> Self {
+        let mut state = [seed; WORDS];
+        for i in 1..WORDS {
+            let mixed = state[i - 1] ^ (state[i - 1] >> 30);
+            state[i] = mixed.wrapping_mul(1_812_433_253).wrapping_add(i as u32);
+        }
+        Self { state, next: WORDS }
+    }
+
+    /// Reference seeding by several words (`init_by_array`).
+    fn from_key(key: &[u32]) -> Self {
+        let mut state = Self::from_word(19_650_218).state;
+        // Position 0 only carries the last word over to position 1.
+        let mut i = 1;
+        let mut step = |multiplier: u32, word: &dyn Fn(u32, usize) -> u32| {
+            let mixed = (state[i - 1] ^ (state[i - 1] >> 30)).wrapping_mul(multiplier);
+            state[i] = word(state[i] ^ mixed, i);
+            i += 1;
+            if i == WORDS {
+                state[0] = state[WORDS - 1];
+                i = 1;
+            }
+        };
+        for round in 0..WORDS.max(key.len()) {
+            let j = round % key.len();
+            step(1_664_525, &|mixed, _| mixed.wrapping_add(key[j]).wrapping_add(j as u32));
+        }
+        for _ in 1..WORDS {
+            step(1_566_083_941, &|mixed, i| mixed.wrapping_sub(i as u32));
+        }
+        state[0] = 0x8000_0000;
+        Self { state, next: WORDS }
+    }
+
+    fn next_u32(&mut self) -> u32 {
+        if self.next == WORDS {
+            self.twist();
+        }
+        let mut word = self.state[self.next];
+        self.next += 1;
+        word ^= word >> 11;
+        word ^= (word << 7) & 0x9D2C_5680;
+        word ^= (word << 15) & 0xEFC6_0000;
+        word ^ (word >> 18)
+    }
+
+    /// Replaces the block of words that has been used up.
+    fn twist(&mut self) {
+        for i in 0..WORDS {
+            let joined =
+                (self.state[i] & 0x8000_0000) | (self.state[(i + 1) % WORDS] & 0x7FFF_FFFF);
+            let odd = if joined & 1 == 1 { 0x9908_B0DF } else { 0 };
+            self.state[i] = self.state[(i + SHIFT) % WORDS] ^ (joined >> 1) ^ odd;
+        }
+        self.next = 0;
+    }
+}
+
+impl PythonRandom {
+    /// `random.seed(seed)`.
+    pub fn seed(seed: u64) -> Self {
+        let (low, high) = (seed as u32, (seed >> 32) as u32);
+        let key = if high == 0 { vec![low] } else { vec![low, high] };
+        Self(Mersenne::from_key(&key))
+    }
+
+    /// `random.randrange(bound)`: the top bits of one word, drawn again until they fit.
+    pub fn below(&mut self, bound: u32) -> u32 {
+        assert!(bound > 0, "no number is below zero");
+        loop {
+            let candidate = self.0.next_u32() >> bound.leading_zeros();
+            if candidate < bound {
+                return candidate;
+            }
+        }
+    }
+
+    /// `random.shuffle(items)`.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        let count = u32::try_from(items.len()).expect("a list of samples has below 2^32 items");
+        for last in (1..count).rev() {
+            items.swap(last as usize, self.below(last + 1) as usize);
+        }
+    }
+}
+
+impl NumpyRandom {
+    /// `numpy.random.RandomState(seed)`.
+    pub fn seed(seed: u32) -> Self {
+        Self(Mersenne::from_word(seed))
+    }
+
+    /// A draw from `0..=limit`: the low bits of one word, drawn again until they fit.
+    fn at_most(&mut self, limit: u32) -> u32 {
+        assert!(limit > 0, "a draw from one number is no draw");
+        let mask = u32::MAX >> limit.leading_zeros();
+        loop {
+            let candidate = self.0.next_u32() & mask;
+            if candidate <= limit {
+                return candidate;
+            }
+        }
+    }
+
+    /// `RandomState.permutation(count)`.
+    pub fn permutation(&mut self, count: u32) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..count).collect();
+        for last in (1..count).rev() {
+            order.swap(last as usize, self.at_most(last) as usize);
+        }
+        order
+    }
+
+    /// `RandomState.choice(count, size, replace=False)`.
+    pub fn choice(&mut self, count: u32, size: u32) -> Vec<u32> {
+        assert!(size <= count, "cannot choose {size} of {count} without repeating one");
+        let mut order = self.permutation(count);
+        order.truncate(size as usize);
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Expected values were printed by CPython 3.11 and NumPy 2.
+
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_python() {
+        let words = |seed| {
+            let mut random = PythonRandom::seed(seed);
+            [random.0.next_u32(), random.0.next_u32(), random.0.next_u32()]
+        };
+        assert_eq!(words(0), [3626764237, 1654615998, 3255389356]);
+        assert_eq!(words((1 << 40) + 7), [2635837658, 3209733218, 3500038837]);
+    }
+
+    #[test]
+    fn bounded_draws_are_those_of_python() {
+        let mut random = PythonRandom::seed(0);
+        let drawn = [1, 2, 3, 7, 8, 100, 1000, (1 << 31) + 1].map(|bound| random.below(bound));
+        assert_eq!(drawn, [0, 1, 0, 2, 7, 51, 940, 1302718217]);
+    }
+
+    #[test]
+    fn shuffles_are_those_of_python() {
+        let mut items: Vec<u32> = (0..10).collect();
+        PythonRandom::seed(0).shuffle(&mut items);
+        assert_eq!(items, [7, 8, 1, 5, 3, 4, 2, 0, 9, 6]);
+    }
+
+    #[test]
+    fn words_are_those_of_numpy() {
+        let mut random = NumpyRandom::seed(0);
+        let words: Vec<u32> = (0..5).map(|_| random.0.next_u32()).collect();
+        assert_eq!(words, [2357136044, 2546248239, 3071714933, 3626093760, 2588848963]);
+    }
+
+    #[test]
+    fn permutations_and_choices_are_those_of_numpy() {
+        assert_eq!(NumpyRandom::seed(0).permutation(10), [2, 8, 4, 9, 1, 6, 7, 3, 0, 5]);
+        assert_eq!(NumpyRandom::seed(7).choice(102, 7), [22, 40, 79, 70, 90, 81, 58]);
+    }
+
+    #[test]
+    fn seed_zero_chooses_the_five_birds_of_the_paper() {
+        assert_eq!(NumpyRandom::seed(0).choice(200, 5), [18, 170, 107, 98, 177]);
+    }
+}
