@@ -10,6 +10,7 @@
 //! changes of *where a pixel is read from*, and are done while the pixels are
 //! copied out of the decoded image.
 
+mod enlarge;
 mod geometry;
 mod planes;
 mod reflect;

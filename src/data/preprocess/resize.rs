@@ -2,13 +2,9 @@
 
 use std::path::Path;
 
-use fast_image_resize::{
-    FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer,
-    images::{Image, ImageRef},
-};
 use image::RgbImage;
 
-use super::Size;
+use super::{Size, enlarge::enlarge};
 use crate::error::{Error, Result};
 
 /// The size at which no side is shorter than `short_side`, ratio kept; never smaller.
@@ -57,21 +53,7 @@ pub fn upscale(image: &RgbImage, short_side: u32) -> Option<RgbImage> {
     if size == Size::of(image) {
         return None;
     }
-    // Columns first, as Pillow does: the result of each pass is rounded, so the order shows.
-    let widened = stretch(image, Size { height: image.height(), ..size });
-    Some(stretch(&widened, size))
-}
-
-fn stretch(image: &RgbImage, size: Size) -> RgbImage {
-    let source = ImageRef::new(image.width(), image.height(), image.as_raw(), PixelType::U8x3)
-        .expect("a decoded image has three bytes per pixel");
-    let mut stretched = Image::new(size.width, size.height, PixelType::U8x3);
-    let bilinear = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Bilinear));
-    Resizer::new()
-        .resize(&source, &mut stretched, &bilinear)
-        .expect("both images have pixels of one type");
-    RgbImage::from_raw(size.width, size.height, stretched.into_vec())
-        .expect("the stretched image has three bytes per pixel")
+    Some(enlarge(image, size))
 }
 
 /// Resizes one plane of scores by bilinear interpolation that maps corners onto corners.
