@@ -40,7 +40,7 @@ fn draw(folder: &Path, index: u32, format: &str) -> Sample {
     let pixel = |x: u32, y: u32| {
         let wave =
             |scale: f32, phase: u32| (x as f32 / scale).sin() * ((y + phase) as f32 / scale).cos();
-        let grain = (x * 7919 ^ y * 104_729 ^ index * 1_299_709) % 23;
+        let grain = ((x * 7919) ^ (y * 104_729) ^ (index * 1_299_709)) % 23;
         let level = |base: f32, spread: f32, scale| {
             (base + spread * wave(scale, index)) as u8 + grain as u8
         };

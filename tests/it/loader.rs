@@ -1,4 +1,5 @@
 //! Batches and evaluation images, from files on disk.
+#![expect(clippy::unwrap_used, reason = "whatever fails here fails the test")]
 
 use std::{
     fs,
