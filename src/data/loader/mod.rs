@@ -1,0 +1,31 @@
+//! Parallel, prefetching, deterministic batches.
+//!
+//! Every random draw comes from a stream named by *(seed, epoch, sample)* and
+//! results are put back in order, so the number of workers, and who finishes
+//! first, never change a byte.
+
+mod cache;
+mod evaluation;
+mod ordered;
+mod training;
+
+use std::{any::Any, path::Path};
+
+pub use evaluation::{EvalImage, EvalImages, EvalLoader, EvalSettings, read_for_evaluation};
+pub use training::{Batch, Epoch, TrainLoader, TrainSettings};
+
+use crate::error::Error;
+
+/// Names the file at which a worker panicked.
+///
+/// Decoders of damaged files are where this happens; the user can act on the file.
+fn panicked(path: &Path, payload: &(dyn Any + Send)) -> Error {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let reason =
+        text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
+    Error::Image {
+        path: path.to_owned(),
+        problem: format!("preparing the image failed unexpectedly ({reason})"),
+        remedy: "save the image anew or remove it, and please report this as a bug".to_owned(),
+    }
+}

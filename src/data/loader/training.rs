@@ -1,0 +1,218 @@
+//! Shuffled, varied batches to learn from.
+
+use std::{
+    panic::resume_unwind,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+};
+
+use image::RgbImage;
+
+use super::{
+    cache::Cache,
+    ordered::{Ordered, Stopper},
+    panicked,
+};
+use crate::{
+    config::{AugmentConfig, PreprocessConfig},
+    data::{
+        Sample,
+        augment::{Variation, check_crop},
+        image::read_rgb,
+        preprocess::{Normalizer, Planes, Size, check_upscaled, upscale},
+    },
+    error::Result,
+    rng::{Purpose, Stream},
+};
+
+/// Batches that are ready or under way while the trainer works on another one.
+const BATCHES_AHEAD: usize = 2;
+
+/// Prepared images per worker that wait, as bytes, to be put into a batch.
+const IMAGES_AHEAD: usize = 4;
+
+/// Images and labels of one training step; what is known about masks cannot get here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// Normalized pixels, `[B, 3, height, width]`.
+    pub images: Vec<f32>,
+    /// The class of each image.
+    pub labels: Vec<usize>,
+    /// Which samples of the split these are.
+    pub samples: Vec<usize>,
+    /// Height of each image in pixels.
+    pub height: usize,
+    /// Width of each image in pixels.
+    pub width: usize,
+}
+
+/// How training data is loaded; only `batch_size` and `seed` decide what is loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrainSettings {
+    /// Images per batch; the last batch of an epoch may have fewer.
+    pub batch_size: usize,
+    /// Root of the random streams.
+    pub seed: u64,
+    /// Threads that decode and vary images, at least one.
+    pub workers: usize,
+    /// Memory for decoded images kept from one epoch to the next, in MiB; 0 keeps none.
+    pub cache_mib: usize,
+    /// Images above this many megapixels are refused.
+    pub max_megapixels: u32,
+}
+
+/// Loads the training split, epoch by epoch.
+#[derive(Debug)]
+pub struct TrainLoader {
+    source: Arc<Source>,
+}
+
+/// What workers need to prepare any sample of any epoch.
+#[derive(Debug)]
+struct Source {
+    samples: Arc<[Sample]>,
+    preprocess: PreprocessConfig,
+    augment: AugmentConfig,
+    settings: TrainSettings,
+    normalizer: Normalizer,
+    cache: Cache,
+}
+
+/// A varied image, and what it was made from if there is room to keep that.
+#[derive(Debug)]
+struct Prepared {
+    planes: Planes,
+    to_keep: Option<Arc<RgbImage>>,
+}
+
+impl TrainLoader {
+    /// Loads `samples`; the settings must have passed [`Config::check`](crate::config::Config).
+    pub fn new(
+        samples: Arc<[Sample]>,
+        preprocess: PreprocessConfig,
+        augment: AugmentConfig,
+        settings: TrainSettings,
+    ) -> Self {
+        assert!(settings.batch_size > 0, "Config::check lets no empty batch through");
+        let normalizer = Normalizer::new(preprocess.normalization);
+        let cache = Cache::new(samples.len(), settings.cache_mib);
+        Self {
+            source: Arc::new(Source { samples, preprocess, augment, settings, normalizer, cache }),
+        }
+    }
+
+    /// Batches in an epoch, a smaller last one included.
+    pub fn batches(&self) -> usize {
+        self.source.samples.len().div_ceil(self.source.settings.batch_size)
+    }
+
+    /// The batches of one epoch from `first_batch` on, prepared ahead in the background.
+    ///
+    /// The first image that fails ends the epoch with an error that names its file.
+    pub fn epoch(&self, epoch: u64, first_batch: usize) -> Epoch {
+        let source = &self.source;
+        let TrainSettings { batch_size, workers, .. } = source.settings;
+        let first = (first_batch.min(self.batches()) * batch_size).min(source.samples.len());
+        let visits: Arc<[usize]> = source.order(epoch).split_off(first).into();
+
+        let images = Ordered::new(visits.len(), workers, IMAGES_AHEAD * workers.max(1), {
+            let (source, visits) = (Arc::clone(source), Arc::clone(&visits));
+            move |visit| source.prepare(visits[visit], epoch)
+        });
+        let stopper = images.stopper();
+        let batches = Ordered::new(visits.len().div_ceil(batch_size), 1, BATCHES_AHEAD, {
+            let (source, images) = (Arc::clone(source), Mutex::new(images));
+            move |batch| {
+                let mut images = images.lock().unwrap_or_else(PoisonError::into_inner);
+                let samples = visits[batch * batch_size..].iter().copied().take(batch_size);
+                source.collect(samples.collect(), &mut images)
+            }
+        });
+        Epoch { batches, images: stopper }
+    }
+}
+
+impl Source {
+    /// The order in which an epoch visits the samples.
+    fn order(&self, epoch: u64) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.samples.len()).collect();
+        Stream::new(self.settings.seed, Purpose::Shuffle, epoch, 0).shuffle(&mut order);
+        order
+    }
+
+    /// Decodes and varies one sample.
+    fn prepare(&self, sample: usize, epoch: u64) -> Result<Prepared> {
+        let path = &self.samples[sample].image;
+        let decoded = match self.cache.get(sample) {
+            Some(decoded) => decoded,
+            None => Arc::new(self.decode(path)?),
+        };
+        let size = Size::of(&decoded);
+        check_crop(path, size, &self.preprocess)?;
+        let mut stream = Stream::new(self.settings.seed, Purpose::Augment, epoch, sample as u64);
+        let variation = Variation::draw(size, &self.preprocess, &self.augment, &mut stream);
+        let planes = variation.apply(&decoded);
+        Ok(Prepared { planes, to_keep: self.cache.wants(sample, &decoded).then_some(decoded) })
+    }
+
+    fn decode(&self, path: &Path) -> Result<RgbImage> {
+        let (short_side, limit) =
+            (self.preprocess.upscale_short_side, self.settings.max_megapixels);
+        let image = read_rgb(path, limit)?;
+        check_upscaled(path, Size::of(&image), short_side, limit)?;
+        Ok(upscale(&image, short_side).unwrap_or(image))
+    }
+
+    /// Takes the next image for each of the samples; `None` if they end before.
+    fn collect(
+        &self,
+        samples: Vec<usize>,
+        images: &mut Ordered<Result<Prepared>>,
+    ) -> Option<Result<Batch>> {
+        let side = self.preprocess.crop as usize;
+        let mut values = Vec::with_capacity(samples.len() * 3 * side * side);
+        for &sample in &samples {
+            match self.outcome(sample, images.next()?) {
+                Ok(Prepared { planes, to_keep }) => {
+                    self.normalizer.append(&planes, &mut values);
+                    self.cache.keep(sample, to_keep);
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let labels = samples.iter().map(|&sample| self.samples[sample].label).collect();
+        Some(Ok(Batch { images: values, labels, samples, height: side, width: side }))
+    }
+
+    fn outcome(&self, sample: usize, worker: thread::Result<Result<Prepared>>) -> Result<Prepared> {
+        worker.unwrap_or_else(|panic| Err(panicked(&self.samples[sample].image, &*panic)))
+    }
+}
+
+/// The batches of one epoch; dropping it ends the work in the background.
+#[derive(Debug)]
+pub struct Epoch {
+    /// `None` stands for a batch that was given up because the epoch ended early.
+    batches: Ordered<Option<Result<Batch>>>,
+    images: Stopper<Result<Prepared>>,
+}
+
+impl Iterator for Epoch {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.batches.next()?.unwrap_or_else(|panic| resume_unwind(panic))?;
+        if batch.is_err() {
+            self.images.stop();
+        }
+        Some(batch)
+    }
+}
+
+impl Drop for Epoch {
+    fn drop(&mut self) {
+        // The thread that fills batches may be waiting for an image.
+        self.images.stop();
+    }
+}

@@ -1,0 +1,43 @@
+//! Image to network input, and scores back to image pixels.
+//!
+//! ```text
+//! training    RGB ─▶ upscale ─▶ reflect pad ─▶ crop ─▶ vary (augment) ─▶ normalize
+//! evaluation  RGB ─▶ upscale ─▶ reflect pad to a multiple ─────────────▶ normalize
+//!             scores at the original pixels ◀─ resize ◀─ crop ◀─ network ◀─┘
+//! ```
+//!
+//! Neither path ever builds the padded image: padding, cropping and flipping are
+//! changes of *where a pixel is read from*, and are done while the pixels are
+//! copied out of the decoded image.
+
+mod enlarge;
+mod geometry;
+mod planes;
+mod reflect;
+mod resize;
+
+pub use geometry::{EvalGeometry, Offsets};
+pub use planes::{Normalizer, Planes};
+pub use reflect::reflect;
+pub(crate) use reflect::reflected_run;
+pub use resize::{check_upscaled, resize_align_corners, upscale, upscaled_size};
+
+/// Width and height in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the type's line says what the fields are")]
+pub struct Size {
+    pub width: u32,
+    pub height: u32,
+}
+
+impl Size {
+    /// The size of a decoded image.
+    pub fn of(image: &image::RgbImage) -> Self {
+        Self { width: image.width(), height: image.height() }
+    }
+
+    /// Number of pixels.
+    pub fn area(self) -> usize {
+        self.width as usize * self.height as usize
+    }
+}

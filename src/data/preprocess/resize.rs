@@ -1,0 +1,170 @@
+//! Enlarging images, and bringing score maps to another size.
+
+use std::path::Path;
+
+use image::RgbImage;
+
+use super::{Size, enlarge::enlarge};
+use crate::error::{Error, Result};
+
+/// The size at which no side is shorter than `short_side`, ratio kept; never smaller.
+///
+/// The short side becomes exactly `short_side`. The long side is cut to whole
+/// pixels from its exact value, so 500×333 becomes 750×500: the published code
+/// computes both in floating point and loses a row to it (750×499).
+pub fn upscaled_size(size: Size, short_side: u32) -> Size {
+    let shortest = size.width.min(size.height);
+    if shortest >= short_side {
+        return size;
+    }
+    let enlarge = |side: u32| {
+        let exact = u64::from(side) * u64::from(short_side) / u64::from(shortest);
+        u32::try_from(exact).unwrap_or(u32::MAX)
+    };
+    Size { width: enlarge(size.width), height: enlarge(size.height) }
+}
+
+/// Refuses an image that enlarging would blow up beyond the decoding limit.
+///
+/// A 1×20,000 strip is small as a file, but 500 pixels wide it would fill the memory.
+pub fn check_upscaled(path: &Path, original: Size, short_side: u32, megapixels: u32) -> Result<()> {
+    let Size { width, height } = upscaled_size(original, short_side);
+    let limit = u64::from(megapixels) * 1_000_000;
+    let enlarged = (width, height) != (original.width, original.height);
+    if enlarged && u64::from(width) * u64::from(height) > limit {
+        let Size { width: w, height: h } = original;
+        return Err(Error::Image {
+            path: path.to_owned(),
+            problem: format!(
+                "image of {w}×{h} pixels would be enlarged to {width}×{height}, \
+                 above the limit of {megapixels} megapixels"
+            ),
+            remedy: "lower `preprocess.upscale_short_side`, raise `data.max_megapixels`, \
+                     or remove the image"
+                .to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// Enlarges `image` to [`upscaled_size`], with Pillow's bilinear filter; `None` if it has it.
+pub fn upscale(image: &RgbImage, short_side: u32) -> Option<RgbImage> {
+    let size = upscaled_size(Size::of(image), short_side);
+    if size == Size::of(image) {
+        return None;
+    }
+    Some(enlarge(image, size))
+}
+
+/// Resizes one plane of scores by bilinear interpolation that maps corners onto corners.
+///
+/// The same as PyTorch's `interpolate(mode="bilinear", align_corners=True)`:
+/// pixel `i` of `n` is read at `i · (m − 1) / (n − 1)` of the `m` source pixels.
+pub fn resize_align_corners(plane: &[f32], from: Size, to: Size) -> Vec<f32> {
+    assert_eq!(plane.len(), from.area(), "one score per pixel");
+    if from == to {
+        return plane.to_vec();
+    }
+    let columns = sample_points(from.width, to.width);
+    let width = from.width as usize;
+    let mut resized = Vec::with_capacity(to.area());
+    for row in sample_points(from.height, to.height) {
+        let upper = &plane[row.near * width..][..width];
+        let lower = &plane[row.far * width..][..width];
+        resized.extend(columns.iter().map(|column| {
+            let top = column.between(upper);
+            let bottom = column.between(lower);
+            top + (bottom - top) * row.weight
+        }));
+    }
+    resized
+}
+
+/// Two neighbours on a line and how far to go from one to the other.
+struct SamplePoint {
+    near: usize,
+    far: usize,
+    weight: f32,
+}
+
+impl SamplePoint {
+    fn between(&self, line: &[f32]) -> f32 {
+        line[self.near] + (line[self.far] - line[self.near]) * self.weight
+    }
+}
+
+fn sample_points(from: u32, to: u32) -> Vec<SamplePoint> {
+    let last = u64::from(from - 1);
+    let intervals = u64::from(to - 1).max(1);
+    let point = |target: u64| {
+        // In whole numbers, so that the last pixel falls on the last pixel exactly.
+        let (near, rest) = (target * last / intervals, target * last % intervals);
+        SamplePoint {
+            near: near as usize,
+            far: (near + 1).min(last) as usize,
+            weight: (rest as f64 / intervals as f64) as f32,
+        }
+    };
+    (0..u64::from(to)).map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn size(width: u32, height: u32) -> Size {
+        Size { width, height }
+    }
+
+    #[test]
+    fn the_short_side_is_brought_to_its_exact_length() {
+        assert_eq!(upscaled_size(size(500, 333), 500), size(750, 500));
+        assert_eq!(upscaled_size(size(333, 500), 500), size(500, 750));
+    }
+
+    #[test]
+    fn images_are_never_made_smaller() {
+        assert_eq!(upscaled_size(size(775, 522), 500), size(775, 522));
+        assert_eq!(upscaled_size(size(20, 30), 0), size(20, 30));
+    }
+
+    #[test]
+    fn a_thin_strip_is_refused_by_name_before_it_fills_the_memory() {
+        let strip = size(20_000, 1);
+        let error = check_upscaled(Path::new("strip.png"), strip, 500, 200).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains("strip.png") && message.contains("10000000×500"), "{message}");
+        check_upscaled(Path::new("strip.png"), strip, 0, 200).unwrap();
+    }
+
+    #[test]
+    fn corners_are_mapped_onto_corners() {
+        let doubled = resize_align_corners(&[0.0, 1.0, 2.0, 3.0], size(2, 2), size(3, 3));
+        assert_eq!(doubled, [0.0, 0.5, 1.0, 1.0, 1.5, 2.0, 2.0, 2.5, 3.0]);
+    }
+
+    #[test]
+    fn a_single_target_pixel_takes_the_first_corner() {
+        assert_eq!(resize_align_corners(&[4.0, 1.0], size(2, 1), size(1, 1)), [4.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_plane_that_rises_evenly_still_does(
+            from in (2_u32..40, 2_u32..40), to in (2_u32..40, 2_u32..40),
+        ) {
+            let ramp = |width: u32, height: u32| -> Vec<f32> {
+                let share = |i: u32, n: u32| i as f32 / (n - 1) as f32;
+                let value = |i| share(i % width, width) + 2.0 * share(i / width, height);
+                (0..width * height).map(value).collect()
+            };
+            let resized =
+                resize_align_corners(&ramp(from.0, from.1), size(from.0, from.1), size(to.0, to.1));
+            for (found, expected) in resized.iter().zip(ramp(to.0, to.1)) {
+                prop_assert!((found - expected).abs() < 1e-5);
+            }
+        }
+    }
+}
