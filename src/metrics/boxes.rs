@@ -1,12 +1,10 @@
 //! MaxBoxAcc and its second version: is there a threshold at which the box is right?
 
+use std::mem;
+
 use serde::{Deserialize, Serialize};
 
-use super::{
-    ScoreMap,
-    component::{Forest, Region, components},
-    grid,
-};
+use super::{ScoreMap, component::components, grid, growth::Growth, region::Region};
 use crate::data::{PixelBox, mask::Mask};
 
 /// Thresholds `k / 100` at which boxes are drawn.
@@ -78,34 +76,48 @@ impl BoxSummary {
     ///
     /// Pixels that `truth` ignores belong to no region.
     pub fn of(map: &ScoreMap<'_>, truth: Option<&Mask>, boxes: &[PixelBox]) -> Self {
-        let mut forest = Forest::new(map.width(), map.height());
+        let mut growth = Growth::new(map.width(), map.height());
         let mut summary = Self { largest: vec![0.0; LEVELS], best: vec![0.0; LEVELS] };
-        for (k, pixels) in by_level(map, truth).iter().enumerate().rev() {
-            for &at in pixels {
-                forest.add(at as usize, map.scores()[at as usize]);
+        let (pixels, ends) = by_level(map, truth);
+        for k in (0..LEVELS).rev() {
+            let start = if k == 0 { 0 } else { ends[k - 1] };
+            for &at in &pixels[start..ends[k]] {
+                growth.add(at % map.width() as u32, at / map.width() as u32);
             }
-            (summary.largest[k], summary.best[k]) = overlaps(&mut forest, boxes);
+            (summary.largest[k], summary.best[k]) = overlaps(&mut growth, boxes);
         }
         summary
     }
 }
 
-/// The judged pixels by the highest threshold they reach.
-fn by_level(map: &ScoreMap<'_>, truth: Option<&Mask>) -> Vec<Vec<u32>> {
-    let mut levels = vec![Vec::new(); LEVELS];
-    for (at, &score) in map.scores().iter().enumerate() {
-        if !truth.is_some_and(|truth| is_ignored(truth, at)) {
-            levels[grid::cell(score, STEPS)].push(at as u32);
-        }
+/// The judged pixels sorted by the highest threshold they reach, and where each threshold's end.
+fn by_level(map: &ScoreMap<'_>, truth: Option<&Mask>) -> (Vec<u32>, [usize; LEVELS]) {
+    assert!(u32::try_from(map.scores().len()).is_ok(), "an image has fewer than 2³² pixels");
+    let judged = || {
+        let levels = map.scores().iter().map(|&score| grid::cell(score, STEPS));
+        levels.zip(0..).filter(|&(_, at)| !truth.is_some_and(|t| is_ignored(t, at as usize)))
+    };
+    let mut ends = [0; LEVELS];
+    for (level, _) in judged() {
+        ends[level] += 1;
     }
-    levels
+    let mut total = 0;
+    for end in &mut ends {
+        total += mem::replace(end, total);
+    }
+    let mut pixels = vec![0; total];
+    for (level, at) in judged() {
+        pixels[ends[level]] = at;
+        ends[level] += 1;
+    }
+    (pixels, ends)
 }
 
 /// Overlap of the largest region and of the best one; 0 if there is none.
-fn overlaps(forest: &mut Forest, boxes: &[PixelBox]) -> (f32, f32) {
+fn overlaps(growth: &mut Growth, boxes: &[PixelBox]) -> (f32, f32) {
     let mut largest = None;
     let mut best = 0.0_f32;
-    forest.for_each(|region: &mut Region| {
+    growth.for_each(|region: &mut Region| {
         let overlap = region.overlap.unwrap_or_else(|| nearest(&region.bounds(), boxes));
         region.overlap = Some(overlap);
         best = best.max(overlap);

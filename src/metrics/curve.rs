@@ -59,8 +59,8 @@ pub struct Curves {
 /// Pixels of equal score.
 #[derive(Debug, Clone, Copy)]
 struct Tie {
-    foreground: u64,
-    background: u64,
+    foreground: u32,
+    background: u32,
 }
 
 /// A point of a curve in pixels: `x` of all there are, and the ratio `y`.
@@ -73,9 +73,9 @@ struct Point {
 impl ImageCurves {
     /// Walks the judged pixels of one image from the surest to the least sure.
     pub fn of(map: &ScoreMap<'_>, truth: &Mask) -> Self {
-        let ties = ties(sorted_keys(map, truth));
-        let foreground: u64 = ties.iter().map(|tie| tie.foreground).sum();
-        let background: u64 = ties.iter().map(|tie| tie.background).sum();
+        let ties = ties(&sorted_keys(map, truth));
+        let foreground: u64 = ties.iter().map(|tie| u64::from(tie.foreground)).sum();
+        let background: u64 = ties.iter().map(|tie| u64::from(tie.background)).sum();
         let both = foreground > 0 && background > 0;
         let swap = |tie: &Tie| Tie { foreground: tie.background, background: tie.foreground };
         let falling = || ties.iter().rev().copied();
@@ -97,8 +97,8 @@ fn precision_recall(ties: impl Iterator<Item = Tie>, total: u64) -> Vec<f64> {
     let (mut found, mut marked) = (0, 0);
     let points = ties.map_while(|tie| {
         let complete = found == total;
-        found += tie.foreground;
-        marked += tie.foreground + tie.background;
+        found += u64::from(tie.foreground);
+        marked += u64::from(tie.foreground) + u64::from(tie.background);
         (!complete).then_some(Point { x: found, y: (found, marked) })
     });
     interpolate(Point { x: 0, y: (1, 1) }, points, total)
@@ -108,8 +108,8 @@ fn precision_recall(ties: impl Iterator<Item = Tie>, total: u64) -> Vec<f64> {
 fn roc(ties: impl Iterator<Item = Tie>, foreground: u64, background: u64) -> Vec<f64> {
     let (mut found, mut wrong) = (0, 0);
     let points = ties.map(|tie| {
-        found += tie.foreground;
-        wrong += tie.background;
+        found += u64::from(tie.foreground);
+        wrong += u64::from(tie.background);
         Point { x: wrong, y: (found, foreground) }
     });
     interpolate(Point { x: 0, y: (0, foreground) }, points, background)
@@ -119,8 +119,9 @@ fn roc(ties: impl Iterator<Item = Tie>, foreground: u64, background: u64) -> Vec
 fn roc_auc(ties: impl Iterator<Item = Tie>, foreground: u64, background: u64) -> f64 {
     let (mut found, mut twice_right) = (0_u64, 0_u128);
     for tie in ties {
-        twice_right += u128::from(tie.background) * u128::from(2 * found + tie.foreground);
-        found += tie.foreground;
+        twice_right +=
+            u128::from(tie.background) * u128::from(2 * found + u64::from(tie.foreground));
+        found += u64::from(tie.foreground);
     }
     twice_right as f64 / (2.0 * foreground as f64 * background as f64)
 }
@@ -159,18 +160,11 @@ impl Point {
 }
 
 /// Groups pixels by score, from the lowest score to the highest.
-fn ties(sorted: Vec<u32>) -> Vec<Tie> {
-    let mut ties = Vec::new();
-    let mut previous = None;
-    for key in sorted {
-        if previous != Some(key >> 1) {
-            previous = Some(key >> 1);
-            ties.push(Tie { foreground: 0, background: 0 });
-        }
-        let foreground = u64::from(key & 1);
-        let tie = ties.last_mut().expect("a tie was pushed for the first key");
-        tie.foreground += foreground;
-        tie.background += 1 - foreground;
+fn ties(sorted: &[u32]) -> Vec<Tie> {
+    let mut ties = Vec::with_capacity(sorted.len());
+    for equal in sorted.chunk_by(|a, b| a >> 1 == b >> 1) {
+        let foreground = equal.iter().map(|key| key & 1).sum();
+        ties.push(Tie { foreground, background: equal.len() as u32 - foreground });
     }
     ties
 }
@@ -189,20 +183,22 @@ fn sorted_keys(map: &ScoreMap<'_>, truth: &Mask) -> Vec<u32> {
 fn radix_sort(mut keys: Vec<u32>) -> Vec<u32> {
     const BITS: u32 = 11;
     const DIGITS: usize = 1 << BITS;
-    let digit = |key: u32, pass: u32| (key >> (pass * BITS)) as usize % DIGITS;
-    let mut sorted = vec![0; keys.len()];
-    for pass in 0..3 {
-        let mut starts = [0_usize; DIGITS];
-        for &key in &keys {
-            starts[digit(key, pass)] += 1;
+    let digit = |key: u32, pass: usize| (key >> (pass as u32 * BITS)) as usize % DIGITS;
+    let mut starts = [[0_u32; DIGITS]; 3];
+    for &key in &keys {
+        for (pass, counts) in starts.iter_mut().enumerate() {
+            counts[digit(key, pass)] += 1;
         }
+    }
+    let mut sorted = vec![0; keys.len()];
+    for (pass, starts) in starts.iter_mut().enumerate() {
         let mut next = 0;
-        for start in &mut starts {
+        for start in starts.iter_mut() {
             next += std::mem::replace(start, next);
         }
         for &key in &keys {
             let slot = &mut starts[digit(key, pass)];
-            sorted[*slot] = key;
+            sorted[*slot as usize] = key;
             *slot += 1;
         }
         std::mem::swap(&mut keys, &mut sorted);
