@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AveragedCurve, BoxAccuracy, BoxAccuracyCurve, ClassRow, Confusion, Curves, ImageRow,
+    AveragedCurve, BoxAccuracy, BoxAccuracyCurve, ClassRow, Confusion, Curve, Curves, ImageRow,
     ImageSummary, Interval, PixelCounts, PixelHistogram, PixelScores, PixelSummary, Protocol,
-    Scores, Sweep, SweepCurve, Verdict,
+    Scores, Sweep, SweepCurve,
+    record::{Pixels, Record},
 };
 
 /// Adds up a split image by image.
@@ -47,26 +48,6 @@ pub struct Evaluation {
     pub sweep: SweepCurve,
     /// Right boxes at every threshold.
     pub box_accuracy: Option<BoxAccuracyCurve>,
-}
-
-/// What is kept of each image.
-#[derive(Debug, Clone)]
-struct Record {
-    id: String,
-    label: usize,
-    classifier: Option<Verdict>,
-    localizer: Option<Verdict>,
-    threshold: Option<f32>,
-    pixels: Option<Pixels>,
-    box_overlap: Option<f32>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Pixels {
-    scores: PixelScores,
-    roc_auc: Option<f64>,
-    no_foreground: bool,
-    no_background: bool,
 }
 
 impl Evaluator {
@@ -158,7 +139,7 @@ impl Evaluator {
 
     fn scores(&self, curves: &Curves, boxes: Option<&BoxAccuracyCurve>) -> Scores {
         let pixels = || self.records.iter().filter_map(|record| record.pixels.as_ref());
-        let auc = |curve: &Option<super::Curve>| curve.as_ref().map(|curve| curve.auc);
+        let auc = |curve: &Option<Curve>| curve.as_ref().map(|curve| curve.auc);
         let pooled = pixels().next().map(|_| PixelScores::of(&self.pooled, self.protocol.empty));
         Scores {
             images: self.records.len() as u64,
@@ -227,48 +208,6 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-fn percent(yes: bool) -> f64 {
-    if yes { 100.0 } else { 0.0 }
-}
-
-impl Record {
-    fn error(&self, verdict: Option<Verdict>) -> Option<f64> {
-        verdict.map(|verdict| percent(verdict.class != self.label))
-    }
-
-    fn localized(&self) -> Option<f64> {
-        self.box_overlap.map(|overlap| percent(overlap >= 0.5))
-    }
-
-    fn localized_and_classified(&self) -> Option<f64> {
-        let right = self.classifier?.class == self.label;
-        self.localized().map(|localized| if right { localized } else { 0.0 })
-    }
-
-    fn row(&self) -> ImageRow {
-        let scores = self.pixels.map(|pixels| pixels.scores).unwrap_or_default();
-        ImageRow {
-            id: self.id.clone(),
-            label: self.label,
-            predicted: self.classifier.map(|verdict| verdict.class),
-            probability: self.classifier.map(|verdict| verdict.probability),
-            localizer_predicted: self.localizer.map(|verdict| verdict.class),
-            threshold: self.threshold,
-            f1_foreground: scores.f1_foreground,
-            f1_background: scores.f1_background,
-            iou_foreground: scores.iou_foreground,
-            iou_background: scores.iou_background,
-            iou_mean: scores.iou_mean,
-            precision: scores.precision,
-            recall: scores.recall,
-            specificity: scores.specificity,
-            pixel_accuracy: scores.pixel_accuracy,
-            roc_auc: self.pixels.and_then(|pixels| pixels.roc_auc).map(|auc| 100.0 * auc),
-            box_iou: self.box_overlap.map(|overlap| 100.0 * f64::from(overlap)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use rayon::prelude::*;
@@ -276,7 +215,7 @@ mod tests {
     use super::*;
     use crate::{
         data::mask::Mask,
-        metrics::{EmptyRule, ImageCase, ScoreMap, ScoreMapError},
+        metrics::{EmptyRule, ImageCase, ScoreMap, ScoreMapError, Verdict},
         rng::{Purpose, Stream},
     };
 

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Nothing here knows networks, files or colours: a score map is a slice of
-//! numbers in `[0, 1]`, whoever made it. An [`ImageSummary`] has the same size
-//! for every image and an [`Evaluator`] adds it up, so a split of any length
+//! numbers in `[0, 1]`, whoever made it. An [`ImageSummary`](crate::metrics::ImageSummary) has the same size
+//! for every image and an [`Evaluator`](crate::metrics::Evaluator) adds it up, so a split of any length
 //! needs the memory of one image and a short row for each.
 //!
 //! `docs/metrics.md` defines every score and says what it is in every
@@ -23,6 +23,7 @@ mod evaluator;
 mod grid;
 mod growth;
 mod histogram;
+mod record;
 mod region;
 mod score_map;
 mod scores;

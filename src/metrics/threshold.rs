@@ -146,7 +146,7 @@ impl From<ThresholdRule> for String {
     }
 }
 
-/// The smallest score that at least `percent` of the way up the ranking is reached by.
+/// The score `percent` of the way up the ranking; between two, the higher one.
 ///
 /// NumPy's `percentile(…, method="higher")`.
 fn percentile(scores: &[f32], percent: f32) -> f32 {

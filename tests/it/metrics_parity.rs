@@ -73,7 +73,8 @@ struct AveragedValues {
 
 impl Fixture {
     fn load() -> Self {
-        serde_json::from_str(include_str!("fixtures/metrics.json")).unwrap()
+        serde_json::from_str(include_str!("fixtures/metrics.json"))
+            .expect("the script writes this shape")
     }
 
     fn evaluate(&self) -> Evaluation {
@@ -90,7 +91,8 @@ impl Fixture {
                 truth: Some(&truth),
                 boxes: &[],
             };
-            evaluator.accumulate(ImageSummary::of(&case, &protocol).unwrap());
+            let summary = ImageSummary::of(&case, &protocol).expect("map and truth have one size");
+            evaluator.accumulate(summary);
         }
         evaluator.compute()
     }
@@ -102,7 +104,7 @@ impl Image {
     }
 
     fn map<'a>(&self, scores: &'a [f32]) -> ScoreMap<'a> {
-        ScoreMap::new(self.width, self.height, scores).unwrap()
+        ScoreMap::new(self.width, self.height, scores).expect("levels are at most 4096")
     }
 
     fn truth(&self) -> Mask {
