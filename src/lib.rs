@@ -22,3 +22,6 @@ pub mod rng;
 
 /// Images, labels and masks: from files to augmented batches.
 pub mod data;
+
+/// Scores of masks, boxes and classes against ground truth.
+pub mod metrics;

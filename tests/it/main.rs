@@ -5,5 +5,6 @@ mod data_split;
 mod data_synth;
 mod hostile_images;
 mod loader;
+mod metrics_parity;
 mod parity;
 mod tidy;

@@ -1,0 +1,167 @@
+//! Connected regions of a mask, and their boxes.
+
+use std::mem;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ScoreMap,
+    region::{Region, Regions},
+};
+use crate::data::PixelBox;
+
+/// A region of pixels that touch each other by side or corner.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Component {
+    /// The smallest box around it.
+    #[serde(rename = "box")]
+    pub bounds: PixelBox,
+    /// Its number of pixels.
+    pub pixels: u64,
+    /// Mean score of its pixels.
+    pub score: f64,
+}
+
+/// The regions of `map` with `score >= threshold`, the largest first.
+///
+/// Of equals, the one that starts further up, then further left.
+pub fn boxes_at(map: &ScoreMap<'_>, threshold: f32) -> Vec<Component> {
+    let scores = map.scores();
+    label(map.width(), map.height(), |at| scores[at] >= threshold, |at| scores[at].into())
+}
+
+/// The regions of pixels that are `inside`, the largest first; their score is 1.
+pub fn components(width: usize, height: usize, inside: impl Fn(usize) -> bool) -> Vec<Component> {
+    label(width, height, inside, |_| 1.0)
+}
+
+/// Pixels side by side in one row, from the first column to the last.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    first: usize,
+    last: usize,
+    region: u32,
+}
+
+/// Goes through the rows, joining each run of pixels with those it touches in
+/// the row above: memory is that of two rows and the regions.
+fn label(
+    width: usize,
+    height: usize,
+    inside: impl Fn(usize) -> bool,
+    score: impl Fn(usize) -> f64,
+) -> Vec<Component> {
+    let mut regions = Regions::default();
+    let (mut above, mut row) = (Vec::new(), Vec::new());
+    for y in 0..height {
+        let start = y * width;
+        let mut x = 0;
+        while let Some(first) = (x..width).find(|&x| inside(start + x)) {
+            let end = (first..width).find(|&x| !inside(start + x)).unwrap_or(width);
+            let score_sum = (first..end).map(|x| score(start + x)).sum();
+            let columns = (first as u32, end as u32 - 1);
+            let region = regions.found(columns, y as u32, score_sum);
+            row.push(Run { first, last: end - 1, region });
+            x = end;
+        }
+        join(&mut regions, &above, &row);
+        mem::swap(&mut above, &mut row);
+        row.clear();
+    }
+    ranked(regions)
+}
+
+/// Merges the runs of two neighbouring rows that touch by side or corner.
+fn join(regions: &mut Regions, above: &[Run], row: &[Run]) {
+    let mut skipped = 0;
+    for run in row {
+        // A run above may reach over several below: only those that end too early are done.
+        skipped += above[skipped..].iter().take_while(|other| other.last + 1 < run.first).count();
+        for other in above[skipped..].iter().take_while(|other| other.first <= run.last + 1) {
+            let (a, b) = (regions.find(run.region), regions.find(other.region));
+            regions.merge(a, b);
+        }
+    }
+}
+
+fn ranked(mut regions: Regions) -> Vec<Component> {
+    let mut found = Vec::new();
+    regions.for_each(|region| found.push(*region));
+    found.sort_by_key(|region| std::cmp::Reverse(region.rank()));
+    let component = |region: &Region| Component {
+        bounds: region.bounds(),
+        pixels: region.pixels,
+        score: region.score_sum / region.pixels as f64,
+    };
+    found.iter().map(component).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    #[test]
+    fn corners_connect_and_the_largest_region_comes_first() {
+        #[rustfmt::skip]
+        let scores = [
+            0.9, 0.0, 0.0, 0.0,
+            0.0, 0.7, 0.0, 0.5,
+            0.0, 0.0, 0.2, 0.0,
+        ];
+        let found = boxes_at(&ScoreMap::new(4, 3, &scores).unwrap(), 0.5);
+        let [diagonal, dot] = found[..] else { panic!("{found:?}") };
+        assert_eq!(diagonal.bounds, PixelBox { x0: 0.0, y0: 0.0, x1: 2.0, y1: 2.0 });
+        assert_eq!(diagonal.pixels, 2);
+        assert!((diagonal.score - 0.8).abs() < 1e-7);
+        assert_eq!(dot.bounds, PixelBox { x0: 3.0, y0: 1.0, x1: 4.0, y1: 2.0 });
+    }
+
+    #[test]
+    fn of_equal_regions_the_upper_left_comes_first() {
+        let found = components(5, 1, |at| at % 2 == 0);
+        let starts: Vec<f32> = found.iter().map(|region| region.bounds.x0).collect();
+        assert_eq!(starts, [0.0, 2.0, 4.0]);
+    }
+
+    #[test]
+    fn nothing_above_the_threshold_is_no_region() {
+        assert_eq!(boxes_at(&ScoreMap::new(2, 1, &[0.1, 0.2]).unwrap(), 0.5), []);
+    }
+
+    /// Regions by flood fill from each unvisited pixel, the largest first.
+    pub(in crate::metrics) fn flood(width: usize, inside: &[bool]) -> Vec<(PixelBox, u64)> {
+        let height = inside.len() / width;
+        let mut waiting = inside.to_vec();
+        let mut regions = Vec::new();
+        for seed in 0..inside.len() {
+            let mut stack = if waiting[seed] { vec![seed] } else { continue };
+            waiting[seed] = false;
+            let mut pixels = Vec::new();
+            while let Some(at) = stack.pop() {
+                let (x, y) = (at % width, at / width);
+                pixels.push((x, y));
+                for ny in y.saturating_sub(1)..=(y + 1).min(height - 1) {
+                    for nx in x.saturating_sub(1)..=(x + 1).min(width - 1) {
+                        if std::mem::take(&mut waiting[ny * width + nx]) {
+                            stack.push(ny * width + nx);
+                        }
+                    }
+                }
+            }
+            let (xs, ys) = (pixels.iter().map(|p| p.0), pixels.iter().map(|p| p.1));
+            let corners = [
+                xs.clone().min(),
+                ys.clone().min(),
+                xs.max().map(|x| x + 1),
+                ys.max().map(|y| y + 1),
+            ];
+            let [x0, y0, x1, y1] = corners.map(|c| c.unwrap() as f32);
+            regions.push((PixelBox { x0, y0, x1, y1 }, pixels.len() as u64));
+        }
+        regions.sort_by(|(a, n), (b, m)| {
+            let corner = |c: &PixelBox| [c.y0, c.x0, c.y1, c.x1].map(|v| v as u32);
+            m.cmp(n).then(corner(a).cmp(&corner(b)))
+        });
+        regions
+    }
+}

@@ -1,0 +1,400 @@
+//! From the summaries of single images to the scores of a split.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    AveragedCurve, BoxAccuracy, BoxAccuracyCurve, ClassRow, Confusion, Curve, Curves, ImageRow,
+    ImageSummary, Interval, PixelCounts, PixelHistogram, PixelScores, PixelSummary, Protocol,
+    Scores, Sweep, SweepCurve,
+    record::{Pixels, Record},
+};
+
+/// Adds up a split image by image.
+///
+/// Summaries must come in the same order each time, that of the manifest:
+/// sums of fractions depend on it, and equal runs shall give equal bytes.
+#[derive(Debug, Clone)]
+pub struct Evaluator {
+    classes: Vec<String>,
+    protocol: Protocol,
+    records: Vec<Record>,
+    classifier: Confusion,
+    localizer: Confusion,
+    pooled: PixelCounts,
+    histogram: PixelHistogram,
+    sweep: Sweep,
+    foreground: AveragedCurve,
+    background: AveragedCurve,
+    roc: AveragedCurve,
+    boxes: BoxAccuracy,
+}
+
+/// All that an evaluation found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// The headline.
+    pub scores: Scores,
+    /// One row per class.
+    pub classes: Vec<ClassRow>,
+    /// One row per image, in the order they came.
+    pub images: Vec<ImageRow>,
+    /// What the classifier took for what; `None` for a method without one.
+    pub confusion: Option<Confusion>,
+    /// Averaged curves.
+    pub curves: Curves,
+    /// Dice at every threshold.
+    pub sweep: SweepCurve,
+    /// Right boxes at every threshold.
+    pub box_accuracy: Option<BoxAccuracyCurve>,
+}
+
+impl Evaluator {
+    /// Nothing seen yet of a dataset with these classes.
+    pub fn new(classes: &[String], protocol: Protocol) -> Self {
+        Self {
+            classes: classes.to_vec(),
+            protocol,
+            records: Vec::new(),
+            classifier: Confusion::new(classes.len()),
+            localizer: Confusion::new(classes.len()),
+            pooled: PixelCounts::default(),
+            histogram: PixelHistogram::default(),
+            sweep: Sweep::new(protocol.empty),
+            foreground: AveragedCurve::default(),
+            background: AveragedCurve::default(),
+            roc: AveragedCurve::default(),
+            boxes: BoxAccuracy::default(),
+        }
+    }
+
+    /// Adds one image.
+    pub fn accumulate(&mut self, image: ImageSummary) {
+        let ImageSummary { id, label, classifier, localizer, threshold, pixels, boxes } = image;
+        assert!(label < self.classes.len(), "label {label} is below {}", self.classes.len());
+        if let Some(verdict) = classifier {
+            self.classifier.accumulate(label, verdict.class);
+        }
+        if let Some(verdict) = localizer {
+            self.localizer.accumulate(label, verdict.class);
+        }
+        if let Some((summary, _)) = &boxes {
+            self.boxes.accumulate(summary);
+        }
+        let pixels = pixels.map(|pixels| self.accumulate_pixels(&pixels));
+        let box_overlap = boxes.map(|(_, overlap)| overlap);
+        self.records.push(Record {
+            id,
+            label,
+            classifier,
+            localizer,
+            threshold,
+            pixels,
+            box_overlap,
+        });
+    }
+
+    fn accumulate_pixels(&mut self, image: &PixelSummary) -> Pixels {
+        let PixelSummary { counts, histogram, curves } = image;
+        self.pooled.accumulate(counts);
+        self.histogram.accumulate(histogram);
+        self.sweep.accumulate(histogram);
+        if let Some(curves) = curves {
+            let sums = [&mut self.foreground, &mut self.background, &mut self.roc];
+            for (sum, curve) in
+                sums.into_iter().zip([&curves.foreground, &curves.background, &curves.roc])
+            {
+                if let Some(curve) = curve {
+                    sum.accumulate(curve);
+                }
+            }
+        }
+        Pixels {
+            scores: PixelScores::of(counts, self.protocol.empty),
+            roc_auc: curves.as_ref().and_then(|curves| curves.roc_auc),
+            no_foreground: counts.both_empty(),
+            no_background: counts.complement().both_empty(),
+        }
+    }
+
+    /// The scores of all images so far.
+    pub fn compute(&self) -> Evaluation {
+        let curves = Curves {
+            precision_recall_foreground: self.foreground.compute(),
+            precision_recall_background: self.background.compute(),
+            roc: self.roc.compute(),
+        };
+        let box_accuracy = self.boxes.compute();
+        Evaluation {
+            scores: self.scores(&curves, box_accuracy.as_ref()),
+            classes: (0..self.classes.len()).map(|class| self.class_row(class)).collect(),
+            images: self.records.iter().map(Record::row).collect(),
+            confusion: (self.classifier.images() > 0).then(|| self.classifier.clone()),
+            curves,
+            sweep: self.sweep.compute(),
+            box_accuracy,
+        }
+    }
+
+    fn scores(&self, curves: &Curves, boxes: Option<&BoxAccuracyCurve>) -> Scores {
+        let pixels = || self.records.iter().filter_map(|record| record.pixels.as_ref());
+        let auc = |curve: &Option<Curve>| curve.as_ref().map(|curve| curve.auc);
+        let pooled = pixels().next().map(|_| PixelScores::of(&self.pooled, self.protocol.empty));
+        Scores {
+            images: self.records.len() as u64,
+            images_with_truth: pixels().count() as u64,
+            images_without_foreground: pixels().filter(|p| p.no_foreground).count() as u64,
+            images_without_background: pixels().filter(|p| p.no_background).count() as u64,
+            classification_error: self.classifier.error(),
+            localizer_classification_error: self.localizer.error(),
+            mean: PixelScores::mean(pixels().map(|pixels| &pixels.scores)),
+            pooled: pooled.unwrap_or_default(),
+            pr_auc_foreground: auc(&curves.precision_recall_foreground),
+            pr_auc_background: auc(&curves.precision_recall_background),
+            roc_auc: auc(&curves.roc),
+            pxap: self.histogram.compute(),
+            max_box_acc: boxes.map(BoxAccuracyCurve::max_box_acc),
+            max_box_acc_v2: boxes.map(BoxAccuracyCurve::max_box_acc_v2),
+            gt_known_localization: mean(&self.column(Record::localized)),
+            top1_localization: mean(&self.column(Record::localized_and_classified)),
+            intervals: self.intervals(),
+            protocol: self.protocol,
+        }
+    }
+
+    fn class_row(&self, class: usize) -> ClassRow {
+        let records = || self.records.iter().filter(move |record| record.label == class);
+        let pixels = records().filter_map(|record| record.pixels.as_ref());
+        let mean = PixelScores::mean(pixels.map(|pixels| &pixels.scores));
+        ClassRow {
+            class: self.classes[class].clone(),
+            images: records().count() as u64,
+            classification_error: self.classifier.class_error(class),
+            localizer_classification_error: self.localizer.class_error(class),
+            f1_foreground: mean.f1_foreground,
+            f1_background: mean.f1_background,
+            iou_foreground: mean.iou_foreground,
+            iou_background: mean.iou_background,
+        }
+    }
+
+    /// One interval for every mean over images that exists.
+    fn intervals(&self) -> BTreeMap<String, Interval> {
+        let mut columns = vec![
+            ("classification_error", self.column(|r| r.error(r.classifier))),
+            ("localizer_classification_error", self.column(|r| r.error(r.localizer))),
+            ("gt_known_localization", self.column(Record::localized)),
+            ("top1_localization", self.column(Record::localized_and_classified)),
+        ];
+        for (index, name) in PixelScores::NAMES.into_iter().enumerate() {
+            let scores = self.records.iter().filter_map(|record| record.pixels.as_ref());
+            // One image without the score leaves the mean undefined, and so its interval.
+            let values: Option<Vec<f64>> = scores.map(|p| p.scores.columns()[index]).collect();
+            columns.push((name, values.unwrap_or_default()));
+        }
+        let intervals = columns.into_iter().filter_map(|(name, values)| {
+            Some((name.to_owned(), self.protocol.bootstrap.interval(&values)?))
+        });
+        intervals.collect()
+    }
+
+    fn column(&self, value: impl Fn(&Record) -> Option<f64>) -> Vec<f64> {
+        self.records.iter().filter_map(value).collect()
+    }
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use rayon::prelude::*;
+
+    use super::*;
+    use crate::{
+        data::mask::Mask,
+        metrics::{EmptyRule, ImageCase, ScoreMap, ScoreMapError, Verdict},
+        rng::{Purpose, Stream},
+    };
+
+    const SIZE: (usize, usize) = (9, 7);
+
+    struct Example {
+        id: String,
+        label: usize,
+        scores: Vec<f32>,
+        truth: Mask,
+    }
+
+    impl Example {
+        fn draw(index: u64) -> Self {
+            let mut stream = Stream::new(5, Purpose::Synthetic, 0, index);
+            let pixels = SIZE.0 * SIZE.1;
+            let truth = mask((0..pixels).map(|_| stream.chance(0.4)).collect());
+            let scores = (0..pixels).map(|_| stream.uniform() as f32).collect();
+            Self { id: format!("{index}.png"), label: (index % 2) as usize, scores, truth }
+        }
+
+        fn case(&self) -> ImageCase<'_> {
+            let verdict = Verdict { class: usize::from(self.id.len() > 5), probability: 0.75 };
+            ImageCase {
+                id: &self.id,
+                label: self.label,
+                classifier: Some(verdict),
+                localizer: Some(Verdict { class: 0, ..verdict }),
+                map: Some(ScoreMap::new(SIZE.0, SIZE.1, &self.scores).unwrap()),
+                truth: Some(&self.truth),
+                boxes: &[],
+            }
+        }
+    }
+
+    fn mask(foreground: Vec<bool>) -> Mask {
+        Mask { width: SIZE.0 as u32, height: SIZE.1 as u32, foreground, ignored: None }
+    }
+
+    fn classes() -> Vec<String> {
+        vec!["benign".to_owned(), "malignant".to_owned()]
+    }
+
+    fn evaluate(cases: &[ImageCase<'_>], protocol: Protocol) -> Evaluation {
+        let summaries: Result<Vec<_>, ScoreMapError> =
+            cases.par_iter().map(|case| ImageSummary::of(case, &protocol)).collect();
+        let mut evaluator = Evaluator::new(&classes(), protocol);
+        summaries.unwrap().into_iter().for_each(|summary| evaluator.accumulate(summary));
+        evaluator.compute()
+    }
+
+    #[test]
+    fn any_number_of_threads_gives_the_same_bytes() {
+        let examples: Vec<Example> = (0..20).map(Example::draw).collect();
+        let cases: Vec<_> = examples.iter().map(Example::case).collect();
+        let on = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let found = pool.install(|| evaluate(&cases, Protocol::default()));
+            serde_json::to_string(&found).unwrap()
+        };
+        assert_eq!(on(1), on(4));
+    }
+
+    #[test]
+    fn class_rows_and_image_rows_add_up_to_the_headline() {
+        let examples: Vec<Example> = (0..21).map(Example::draw).collect();
+        let cases: Vec<_> = examples.iter().map(Example::case).collect();
+        let Evaluation { scores, classes, images, confusion, .. } =
+            evaluate(&cases, Protocol::default());
+        assert_eq!((scores.images, scores.images_with_truth), (21, 21));
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
+        let rows: f64 = images.iter().map(|row| row.f1_foreground.unwrap()).sum();
+        close(scores.mean.f1_foreground.unwrap(), rows / 21.0);
+        let weighted = |value: fn(&ClassRow) -> Option<f64>| {
+            classes.iter().map(|row| value(row).unwrap() * row.images as f64).sum::<f64>() / 21.0
+        };
+        close(scores.mean.f1_background.unwrap(), weighted(|row| row.f1_background));
+        close(scores.classification_error.unwrap(), weighted(|row| row.classification_error));
+        assert_eq!(confusion.unwrap().images(), 21);
+        for (name, interval) in &scores.intervals {
+            assert!(interval.low <= interval.high, "{name}");
+        }
+        let f1 = scores.intervals["f1_foreground"];
+        assert!(f1.low < scores.mean.f1_foreground.unwrap());
+        assert!(f1.high > scores.mean.f1_foreground.unwrap());
+    }
+
+    #[test]
+    fn marking_everything_scores_as_in_the_paper_and_has_no_class() {
+        let examples: Vec<Example> = (0..4).map(Example::draw).collect();
+        let ones = vec![1.0; SIZE.0 * SIZE.1];
+        let cases: Vec<_> = examples
+            .iter()
+            .map(|example| ImageCase {
+                classifier: None,
+                localizer: None,
+                map: Some(ScoreMap::new(SIZE.0, SIZE.1, &ones).unwrap()),
+                ..example.case()
+            })
+            .collect();
+        let scores = evaluate(&cases, Protocol::default()).scores;
+        let expected: f64 = examples
+            .iter()
+            .map(|example| {
+                let foreground = example.truth.foreground.iter().filter(|&&f| f).count();
+                let p = foreground as f64 / ones.len() as f64;
+                100.0 * 2.0 * p / (1.0 + p) / 4.0
+            })
+            .sum();
+        assert!((scores.mean.f1_foreground.unwrap() - expected).abs() < 1e-9);
+        assert_eq!(scores.mean.f1_background, Some(0.0));
+        let json = serde_json::to_value(&scores).unwrap();
+        assert!(json["classification_error"].is_null() && json["top1_localization"].is_null());
+        assert_eq!(json["f1_background"], 0.0);
+        assert_eq!(json["protocol"]["threshold"]["rule"], "0.5");
+        assert_eq!(serde_json::from_value::<Scores>(json).unwrap(), scores);
+    }
+
+    #[test]
+    fn missing_truth_leaves_the_class_and_nothing_else() {
+        let example = Example::draw(0);
+        let blind = ImageCase { truth: None, ..example.case() };
+        let found = evaluate(&[blind], Protocol::default());
+        assert_eq!(found.scores.classification_error, Some(0.0));
+        assert_eq!(found.scores.images_with_truth, 0);
+        assert_eq!(found.scores.mean, PixelScores::default());
+        assert_eq!(found.scores.pooled, PixelScores::default());
+        assert_eq!((found.scores.pxap, found.scores.max_box_acc), (None, None));
+        assert_eq!(found.sweep.best(), None);
+
+        let mut unjudged = Example::draw(0);
+        unjudged.truth.ignored = Some(vec![true; SIZE.0 * SIZE.1]);
+        assert_eq!(evaluate(&[unjudged.case()], Protocol::default()).scores.images_with_truth, 0);
+    }
+
+    #[test]
+    fn empty_and_full_truth_have_defined_scores_and_are_counted() {
+        let pixels = SIZE.0 * SIZE.1;
+        let (nothing, everything) = (vec![0.0; pixels], vec![1.0; pixels]);
+        let (empty, full) = (mask(vec![false; pixels]), mask(vec![true; pixels]));
+        let example = Example::draw(0);
+        let case = |scores, truth| ImageCase {
+            map: Some(ScoreMap::new(SIZE.0, SIZE.1, scores).unwrap()),
+            truth: Some(truth),
+            ..example.case()
+        };
+        let cases = [case(&nothing, &empty), case(&everything, &full), case(&nothing, &full)];
+        let scores = evaluate(&cases, Protocol::default()).scores;
+        assert_eq!((scores.images_without_foreground, scores.images_without_background), (1, 1));
+        assert_eq!(scores.mean.f1_foreground, Some(200.0 / 3.0));
+        assert_eq!(scores.mean.f1_background, Some(200.0 / 3.0));
+        let published = Protocol { empty: EmptyRule::Nan, ..Protocol::default() };
+        assert_eq!(evaluate(&cases, published).scores.mean.f1_foreground, None);
+    }
+
+    #[test]
+    fn a_truth_of_another_size_is_the_users_to_fix() {
+        let example = Example::draw(0);
+        let small = Mask { width: 1, height: 1, foreground: vec![true], ignored: None };
+        let case = ImageCase { truth: Some(&small), ..example.case() };
+        let problem = ImageSummary::of(&case, &Protocol::default()).unwrap_err();
+        assert_eq!(
+            problem.to_string(),
+            "score map is 9×7 pixels but the truth is 1×1\n\
+             hint: save score maps at the size of their image"
+        );
+    }
+
+    #[test]
+    fn a_right_box_counts_for_top_1_only_with_the_right_class() {
+        let truth = mask((0..SIZE.0 * SIZE.1).map(|at| at % 9 < 3).collect());
+        let scores: Vec<f32> =
+            truth.foreground.iter().map(|&inside| if inside { 0.9 } else { 0.1 }).collect();
+        let example = Example { id: "a".to_owned(), label: 0, scores, truth };
+        let wrong = Some(Verdict { class: 1, probability: 0.6 });
+        let cases = [example.case(), ImageCase { classifier: wrong, ..example.case() }];
+        let scores = evaluate(&cases, Protocol::default()).scores;
+        assert_eq!(scores.gt_known_localization, Some(100.0));
+        assert_eq!(scores.top1_localization, Some(50.0));
+        assert_eq!((scores.max_box_acc, scores.max_box_acc_v2), (Some(100.0), Some(100.0)));
+    }
+}

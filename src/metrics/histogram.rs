@@ -1,0 +1,162 @@
+//! Scores counted on a grid of thresholds: every threshold at once, in constant memory.
+
+use serde::{Deserialize, Serialize};
+
+use super::{PixelCounts, ScoreMap, grid};
+use crate::data::mask::Mask;
+
+/// How many pixels of one image have which score, foreground and background apart.
+///
+/// Thresholds are `k / 1000`; a pixel is counted at the largest one it reaches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScoreHistogram {
+    foreground: Vec<u32>,
+    background: Vec<u32>,
+}
+
+/// The pixels of a whole split, pooled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PixelHistogram {
+    foreground: Vec<u64>,
+    background: Vec<u64>,
+}
+
+impl ScoreHistogram {
+    /// The number of steps between the thresholds 0 and 1.
+    pub const STEPS: u16 = 1000;
+
+    pub(super) const CELLS: usize = Self::STEPS as usize + 1;
+
+    /// The `k`-th threshold.
+    pub fn threshold(k: usize) -> f32 {
+        grid::threshold(k, Self::STEPS)
+    }
+
+    /// Counts the judged pixels of one image.
+    pub fn of(map: &ScoreMap<'_>, truth: &Mask) -> Self {
+        // Interleaved, so that the truth selects an address and not a branch.
+        let mut counts = vec![[0_u32; 2]; Self::CELLS];
+        for (score, foreground) in map.judged(truth) {
+            counts[grid::cell(score, Self::STEPS)][usize::from(foreground)] += 1;
+        }
+        let side = |side: usize| counts.iter().map(|pair| pair[side]).collect();
+        Self { foreground: side(1), background: side(0) }
+    }
+
+    /// The counts of the image cut at each threshold, from the highest to 0.
+    pub fn cuts(&self) -> impl Iterator<Item = (usize, PixelCounts)> + '_ {
+        let total = |side: &[u32]| side.iter().map(|&n| u64::from(n)).sum::<u64>();
+        let mut counts = PixelCounts {
+            false_negative: total(&self.foreground),
+            true_negative: total(&self.background),
+            ..PixelCounts::default()
+        };
+        (0..Self::CELLS).rev().map(move |k| {
+            let [found, wrong] = [self.foreground[k], self.background[k]].map(u64::from);
+            counts.true_positive += found;
+            counts.false_negative -= found;
+            counts.false_positive += wrong;
+            counts.true_negative -= wrong;
+            (k, counts)
+        })
+    }
+}
+
+impl Default for PixelHistogram {
+    fn default() -> Self {
+        let empty = vec![0; ScoreHistogram::CELLS];
+        Self { foreground: empty.clone(), background: empty }
+    }
+}
+
+impl PixelHistogram {
+    /// Adds the pixels of one image.
+    pub fn accumulate(&mut self, image: &ScoreHistogram) {
+        add(&mut self.foreground, &image.foreground);
+        add(&mut self.background, &image.background);
+    }
+
+    /// PxAP: the area `Σ P·ΔR` under the precision-recall steps, in percent.
+    ///
+    /// `None` if no image has foreground.
+    pub fn compute(&self) -> Option<f64> {
+        let total: u64 = self.foreground.iter().sum();
+        if total == 0 {
+            return None;
+        }
+        let (mut found, mut marked, mut area) = (0_u64, 0_u64, 0.0);
+        for (&right, &wrong) in self.foreground.iter().zip(&self.background).rev() {
+            found += right;
+            marked += right + wrong;
+            if right > 0 {
+                area += found as f64 / marked as f64 * (right as f64 / total as f64);
+            }
+        }
+        Some(100.0 * area)
+    }
+}
+
+fn add(sums: &mut [u64], counts: &[u32]) {
+    for (sum, &count) in sums.iter_mut().zip(counts) {
+        *sum += u64::from(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn mask(foreground: &[bool]) -> Mask {
+        Mask {
+            width: foreground.len() as u32,
+            height: 1,
+            foreground: foreground.to_vec(),
+            ignored: None,
+        }
+    }
+
+    fn pxap(images: &[(&[f32], &[bool])]) -> Option<f64> {
+        let mut pool = PixelHistogram::default();
+        for (scores, foreground) in images {
+            let map = ScoreMap::new(scores.len(), 1, scores).unwrap();
+            pool.accumulate(&ScoreHistogram::of(&map, &mask(foreground)));
+        }
+        pool.compute()
+    }
+
+    #[test]
+    fn pxap_pools_the_pixels_of_all_images() {
+        // Ranked: right, wrong, right. P·ΔR = 1·½ + ⅔·½.
+        let found = pxap(&[(&[0.9, 0.1], &[true, true]), (&[0.5], &[false])]).unwrap();
+        assert!((found - 100.0 * (0.5 + 1.0 / 3.0)).abs() < 1e-12, "{found}");
+    }
+
+    #[test]
+    fn pxap_of_a_constant_map_is_the_share_of_foreground() {
+        assert_eq!(pxap(&[(&[1.0; 4], &[true, false, false, false])]), Some(25.0));
+        assert_eq!(pxap(&[(&[0.0; 4], &[true, false, false, false])]), Some(25.0));
+    }
+
+    #[test]
+    fn pxap_does_not_exist_without_foreground() {
+        assert_eq!(pxap(&[(&[0.3, 0.7], &[false, false])]), None);
+        assert_eq!(pxap(&[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_cut_counts_what_binarizing_at_its_threshold_counts(
+            pixels in prop::collection::vec(((0_u16..=1000), any::<bool>()), 1..40)
+        ) {
+            let scores: Vec<f32> = pixels.iter().map(|&(k, _)| f32::from(k) / 1000.0).collect();
+            let truth = mask(&pixels.iter().map(|&(_, foreground)| foreground).collect::<Vec<_>>());
+            let map = ScoreMap::new(scores.len(), 1, &scores).unwrap();
+            for (k, counts) in ScoreHistogram::of(&map, &truth).cuts() {
+                let direct = PixelCounts::of(&map, &truth, ScoreHistogram::threshold(k));
+                prop_assert_eq!(counts, direct);
+            }
+        }
+    }
+}

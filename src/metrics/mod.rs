@@ -1,0 +1,46 @@
+//! Scores of masks, boxes and classes against ground truth.
+//!
+//! ```text
+//!                         in parallel             in order
+//! score map, truth ─▶ ImageSummary::of ─▶ Evaluator::accumulate ─▶ compute ─▶ Evaluation
+//! ```
+//!
+//! Nothing here knows networks, files or colours: a score map is a slice of
+//! numbers in `[0, 1]`, whoever made it. An [`ImageSummary`](crate::metrics::ImageSummary) has the same size
+//! for every image and an [`Evaluator`](crate::metrics::Evaluator) adds it up, so a split of any length
+//! needs the memory of one image and a short row for each.
+//!
+//! `docs/metrics.md` defines every score and says what it is in every
+//! degenerate case; scores are in percent and `None` where they do not exist.
+
+mod bootstrap;
+mod boxes;
+mod classification;
+mod component;
+mod counts;
+mod curve;
+mod evaluator;
+mod grid;
+mod growth;
+mod histogram;
+mod record;
+mod region;
+mod score_map;
+mod scores;
+mod summary;
+mod sweep;
+mod threshold;
+
+pub use bootstrap::{Bootstrap, Interval};
+pub use boxes::{BoxAccuracy, BoxAccuracyCurve, BoxSummary, iou, truth_boxes};
+pub use classification::Confusion;
+pub use component::{Component, boxes_at, components};
+pub use counts::{EmptyRule, PixelCounts, PixelScores};
+pub use curve::{AveragedCurve, Curve, Curves, ImageCurves};
+pub use evaluator::{Evaluation, Evaluator};
+pub use histogram::{PixelHistogram, ScoreHistogram};
+pub use score_map::{ScoreMap, ScoreMapError};
+pub use scores::{ClassRow, ImageRow, Scores};
+pub use summary::{ImageCase, ImageSummary, PixelSummary, Protocol, Verdict};
+pub use sweep::{BestThreshold, Sweep, SweepCurve};
+pub use threshold::{Threshold, ThresholdRule};

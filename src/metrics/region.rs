@@ -1,0 +1,106 @@
+//! Regions that merge: the bookkeeping behind connected components.
+
+use crate::data::PixelBox;
+
+/// A set of regions in which any two can become one (union-find).
+#[derive(Debug, Default)]
+pub(super) struct Regions {
+    all: Vec<Region>,
+    /// Regions not known to have merged into another.
+    live: Vec<u32>,
+}
+
+/// Some connected pixels: how many, and the box around them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Region {
+    /// The region it merged into, or itself.
+    parent: u32,
+    /// Best overlap with a true box, while the box has not changed.
+    pub(super) overlap: Option<f32>,
+    /// First and last column.
+    pub(super) x: (u32, u32),
+    /// First and last row.
+    pub(super) y: (u32, u32),
+    pub(super) pixels: u64,
+    pub(super) score_sum: f64,
+}
+
+impl Regions {
+    /// Starts a region with the columns `x` of row `y`.
+    pub(super) fn found(&mut self, x: (u32, u32), y: u32, score_sum: f64) -> u32 {
+        let root = u32::try_from(self.all.len()).expect("regions are fewer than pixels");
+        let pixels = u64::from(x.1 - x.0) + 1;
+        self.all.push(Region { parent: root, overlap: None, x, y: (y, y), pixels, score_sum });
+        self.live.push(root);
+        root
+    }
+
+    /// The region that `region` has become, shortening the way there.
+    pub(super) fn find(&mut self, mut region: u32) -> u32 {
+        loop {
+            let parent = self.all[region as usize].parent;
+            if parent == region {
+                return region;
+            }
+            let grandparent = self.all[parent as usize].parent;
+            self.all[region as usize].parent = grandparent;
+            region = grandparent;
+        }
+    }
+
+    /// Makes two regions, each one that nothing merged into another, one.
+    pub(super) fn merge(&mut self, a: u32, b: u32) -> u32 {
+        if a == b {
+            return a;
+        }
+        let a_is_larger = self.all[a as usize].pixels >= self.all[b as usize].pixels;
+        let (into, from) = if a_is_larger { (a, b) } else { (b, a) };
+        let merged = self.all[from as usize];
+        self.all[from as usize].parent = into;
+        let region = &mut self.all[into as usize];
+        region.pixels += merged.pixels;
+        region.score_sum += merged.score_sum;
+        region.stretch(merged.x, merged.y);
+        into
+    }
+
+    /// Adds one pixel to a region.
+    pub(super) fn add(&mut self, root: u32, x: u32, y: u32) {
+        let region = &mut self.all[root as usize];
+        region.pixels += 1;
+        region.stretch((x, x), (y, y));
+    }
+
+    /// Calls `visit` with each region as it is now, in a fixed order.
+    pub(super) fn for_each(&mut self, mut visit: impl FnMut(&mut Region)) {
+        let Self { all, live } = self;
+        live.retain(|&root| all[root as usize].parent == root);
+        for &root in live.iter() {
+            visit(&mut all[root as usize]);
+        }
+    }
+}
+
+impl Region {
+    fn stretch(&mut self, x: (u32, u32), y: (u32, u32)) {
+        let wider = (self.x.0.min(x.0), self.x.1.max(x.1));
+        let taller = (self.y.0.min(y.0), self.y.1.max(y.1));
+        if wider != self.x || taller != self.y {
+            (self.x, self.y, self.overlap) = (wider, taller, None);
+        }
+    }
+
+    /// Larger is more; of equals, further up, then further left.
+    pub(super) fn rank(&self) -> impl Ord + use<> {
+        (self.pixels, std::cmp::Reverse((self.y.0, self.x.0, self.y.1, self.x.1)))
+    }
+
+    pub(super) fn bounds(&self) -> PixelBox {
+        PixelBox {
+            x0: self.x.0 as f32,
+            y0: self.y.0 as f32,
+            x1: (self.x.1 + 1) as f32,
+            y1: (self.y.1 + 1) as f32,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What an evaluation found, ready to be written down.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Interval, PixelScores, Protocol};
+
+/// The scores of a split, in percent; `None` (in JSON `null`) where a score does not exist.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scores {
+    /// How many images were seen.
+    pub images: u64,
+    /// How many of them have a score map and truth, and so count in pixel scores.
+    pub images_with_truth: u64,
+    /// How many have neither foreground marked nor foreground in truth.
+    pub images_without_foreground: u64,
+    /// How many are all marked and all foreground in truth.
+    pub images_without_background: u64,
+    /// Share of images the classifier got wrong.
+    pub classification_error: Option<f64>,
+    /// Share of images the localizer got wrong.
+    pub localizer_classification_error: Option<f64>,
+    /// Mean over images of each pixel score.
+    #[serde(flatten)]
+    pub mean: PixelScores,
+    /// The pixel scores of all pixels together.
+    pub pooled: PixelScores,
+    /// Area under the averaged precision-recall curve of the foreground.
+    pub pr_auc_foreground: Option<f64>,
+    /// Area under the averaged precision-recall curve of the background.
+    pub pr_auc_background: Option<f64>,
+    /// Area under the averaged ROC curve.
+    pub roc_auc: Option<f64>,
+    /// Pixel average precision over all pixels together.
+    pub pxap: Option<f64>,
+    /// Share of images whose largest region has a right box, at the best threshold.
+    pub max_box_acc: Option<f64>,
+    /// Mean over overlaps 0.3, 0.5, 0.7 of the share of images with a right box.
+    pub max_box_acc_v2: Option<f64>,
+    /// Share of images whose largest region has a right box, at the recorded threshold.
+    pub gt_known_localization: Option<f64>,
+    /// The same, where the class must be right too.
+    pub top1_localization: Option<f64>,
+    /// Intervals of the means over images, by the name of the score.
+    pub intervals: BTreeMap<String, Interval>,
+    /// How all this was measured.
+    pub protocol: Protocol,
+}
+
+/// The scores of one class, in percent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the fields are named as those of `Scores`")]
+pub struct ClassRow {
+    pub class: String,
+    pub images: u64,
+    pub classification_error: Option<f64>,
+    pub localizer_classification_error: Option<f64>,
+    pub f1_foreground: Option<f64>,
+    pub f1_background: Option<f64>,
+    pub iou_foreground: Option<f64>,
+    pub iou_background: Option<f64>,
+}
+
+/// The scores of one image, in percent; flat, so that it is a line of a table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "most fields are named as those of `Scores`")]
+pub struct ImageRow {
+    pub id: String,
+    /// Index of the true class.
+    pub label: usize,
+    /// Index of the class the classifier gave.
+    pub predicted: Option<usize>,
+    /// The classifier's probability of that class.
+    pub probability: Option<f32>,
+    /// Index of the class the localizer gave.
+    pub localizer_predicted: Option<usize>,
+    /// Where its map was cut.
+    pub threshold: Option<f32>,
+    pub f1_foreground: Option<f64>,
+    pub f1_background: Option<f64>,
+    pub iou_foreground: Option<f64>,
+    pub iou_background: Option<f64>,
+    pub iou_mean: Option<f64>,
+    pub precision: Option<f64>,
+    pub recall: Option<f64>,
+    pub specificity: Option<f64>,
+    pub pixel_accuracy: Option<f64>,
+    /// Exact area under its own ROC curve.
+    pub roc_auc: Option<f64>,
+    /// Overlap of the largest region's box with the nearest true one.
+    pub box_iou: Option<f64>,
+}

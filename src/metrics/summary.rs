@@ -1,0 +1,154 @@
+//! What one image contributes to the scores of a split.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Bootstrap, BoxSummary, EmptyRule, ImageCurves, PixelCounts, ScoreHistogram, ScoreMap,
+    ScoreMapError, Threshold,
+    boxes::{is_ignored, nearest, truth_boxes},
+    components,
+};
+use crate::data::{PixelBox, mask::Mask};
+
+/// How a split is scored; recorded beside the scores.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Protocol {
+    /// Where maps are cut.
+    pub threshold: Threshold,
+    /// What Dice is when both masks are empty.
+    pub empty: EmptyRule,
+    /// Whether to draw precision-recall and ROC curves.
+    pub curves: bool,
+    /// Whether to compare boxes.
+    pub boxes: bool,
+    /// How intervals are drawn.
+    pub bootstrap: Bootstrap,
+}
+
+/// A class that was predicted for an image.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The most probable class.
+    pub class: usize,
+    /// Its probability.
+    pub probability: f32,
+}
+
+/// One image with all that is known and predicted about it.
+#[derive(Debug, Clone, Copy)]
+pub struct ImageCase<'a> {
+    /// The sample's name.
+    pub id: &'a str,
+    /// Its class.
+    pub label: usize,
+    /// What the classifier said; `None` for a method without one.
+    pub classifier: Option<Verdict>,
+    /// What the localizer said; `None` for a method without one.
+    pub localizer: Option<Verdict>,
+    /// Where the method sees the object; `None` if it does not say.
+    pub map: Option<ScoreMap<'a>>,
+    /// Where the object is; `None` if the sample has no mask.
+    pub truth: Option<&'a Mask>,
+    /// Listed boxes; if there are none, those around the truth's regions are used.
+    pub boxes: &'a [PixelBox],
+}
+
+/// What one image contributes; its size does not depend on the image's.
+#[derive(Debug, Clone)]
+pub struct ImageSummary {
+    pub(super) id: String,
+    pub(super) label: usize,
+    pub(super) classifier: Option<Verdict>,
+    pub(super) localizer: Option<Verdict>,
+    /// The threshold of this image.
+    pub(super) threshold: Option<f32>,
+    pub(super) pixels: Option<PixelSummary>,
+    pub(super) boxes: Option<(BoxSummary, f32)>,
+}
+
+/// What the pixels of one image contribute.
+#[derive(Debug, Clone)]
+pub struct PixelSummary {
+    /// Agreement at the image's threshold.
+    pub counts: PixelCounts,
+    /// Agreement at every threshold.
+    pub histogram: ScoreHistogram,
+    /// Curves, if the protocol asks for them.
+    pub curves: Option<ImageCurves>,
+}
+
+impl Default for Protocol {
+    fn default() -> Self {
+        Self {
+            threshold: Threshold::default(),
+            empty: EmptyRule::default(),
+            curves: true,
+            boxes: true,
+            bootstrap: Bootstrap::default(),
+        }
+    }
+}
+
+impl ImageSummary {
+    /// Sums up one image. Independent of every other, so images may be done in parallel.
+    ///
+    /// Without a map or without truth there are no pixel scores; without a true
+    /// box no box scores; a truth that ignores every pixel is no truth.
+    pub fn of(case: &ImageCase<'_>, protocol: &Protocol) -> Result<Self, ScoreMapError> {
+        let ImageCase { id, label, classifier, localizer, map, truth, boxes } = *case;
+        if let (Some(map), Some(truth)) = (map, truth) {
+            map.check_truth(truth)?;
+        }
+        let threshold = map.map(|map| protocol.threshold.at(map.scores()));
+        let cut = map.zip(threshold);
+        Ok(Self {
+            id: id.to_owned(),
+            label,
+            classifier,
+            localizer,
+            threshold,
+            pixels: cut.zip(truth).and_then(|((map, threshold), truth)| {
+                PixelSummary::of(&map, truth, threshold, protocol.curves)
+            }),
+            boxes: cut
+                .filter(|_| protocol.boxes)
+                .and_then(|(map, threshold)| box_summary(&map, truth, boxes, threshold)),
+        })
+    }
+
+    /// What its pixels contribute, if it has a map and truth.
+    pub fn pixels(&self) -> Option<&PixelSummary> {
+        self.pixels.as_ref()
+    }
+}
+
+impl PixelSummary {
+    fn of(map: &ScoreMap<'_>, truth: &Mask, threshold: f32, curves: bool) -> Option<Self> {
+        let counts = PixelCounts::of(map, truth, threshold);
+        (counts.pixels() > 0).then(|| Self {
+            counts,
+            histogram: ScoreHistogram::of(map, truth),
+            curves: curves.then(|| ImageCurves::of(map, truth)),
+        })
+    }
+}
+
+/// Overlaps at every threshold, and that of the largest region at the image's own.
+fn box_summary(
+    map: &ScoreMap<'_>,
+    truth: Option<&Mask>,
+    listed: &[PixelBox],
+    threshold: f32,
+) -> Option<(BoxSummary, f32)> {
+    let drawn = if listed.is_empty() { truth.map(truth_boxes).unwrap_or_default() } else { vec![] };
+    let boxes = if listed.is_empty() { &drawn } else { listed };
+    if boxes.is_empty() {
+        return None;
+    }
+    let inside = |at: usize| {
+        map.scores()[at] >= threshold && !truth.is_some_and(|truth| is_ignored(truth, at))
+    };
+    let largest = components(map.width(), map.height(), inside).first().copied();
+    let overlap = largest.map_or(0.0, |region| nearest(&region.bounds, boxes));
+    Some((BoxSummary::of(map, truth, boxes), overlap))
+}

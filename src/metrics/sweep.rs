@@ -1,0 +1,169 @@
+//! Dice as a function of the threshold, over a whole split.
+
+use serde::{Deserialize, Serialize};
+
+use super::{EmptyRule, ScoreHistogram};
+
+/// Adds up the Dice of every image at every threshold.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    empty: EmptyRule,
+    images: u64,
+    foreground: Vec<f64>,
+    background: Vec<f64>,
+}
+
+/// Mean Dice over images at each threshold, in percent; `None` where it does not exist.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SweepCurve {
+    /// The thresholds, from 0 to 1.
+    pub thresholds: Vec<f32>,
+    /// F1⁺ at each threshold.
+    pub f1_foreground: Vec<Option<f64>>,
+    /// F1⁻ at each threshold.
+    pub f1_background: Vec<Option<f64>>,
+    /// The mean of the two, which is what [`SweepCurve::best`] looks at.
+    pub f1_mean: Vec<Option<f64>>,
+}
+
+/// The threshold that serves a split best.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BestThreshold {
+    /// Where to cut.
+    pub threshold: f32,
+    /// F1⁺ there, in percent.
+    pub f1_foreground: f64,
+    /// F1⁻ there, in percent.
+    pub f1_background: f64,
+}
+
+impl Sweep {
+    /// Nothing seen yet.
+    pub fn new(empty: EmptyRule) -> Self {
+        let zeros = vec![0.0; ScoreHistogram::CELLS];
+        Self { empty, images: 0, foreground: zeros.clone(), background: zeros }
+    }
+
+    /// Adds one image.
+    pub fn accumulate(&mut self, image: &ScoreHistogram) {
+        self.images += 1;
+        for (k, counts) in image.cuts() {
+            self.foreground[k] += counts.dice(self.empty);
+            self.background[k] += counts.complement().dice(self.empty);
+        }
+    }
+
+    /// The mean Dice at every threshold.
+    pub fn compute(&self) -> SweepCurve {
+        let mean = |sum: f64| Some(100.0 * sum / self.images as f64).filter(|m| m.is_finite());
+        let side = |sums: &[f64]| sums.iter().map(|&sum| mean(sum)).collect::<Vec<_>>();
+        let (f1_foreground, f1_background) = (side(&self.foreground), side(&self.background));
+        let both = f1_foreground.iter().zip(&f1_background);
+        let f1_mean = both.map(|(&f, &b)| f.zip(b).map(|(f, b)| (f + b) / 2.0)).collect();
+        let thresholds = (0..ScoreHistogram::CELLS).map(ScoreHistogram::threshold).collect();
+        SweepCurve { thresholds, f1_foreground, f1_background, f1_mean }
+    }
+}
+
+impl SweepCurve {
+    /// The threshold with the highest mean of F1⁺ and F1⁻; of equals, the one nearest 0.5.
+    ///
+    /// Both count because marking everything already gives a high F1⁺ wherever
+    /// objects are large. `None` if no image was seen.
+    pub fn best(&self) -> Option<BestThreshold> {
+        let mut best: Option<(usize, f64)> = None;
+        for k in middle_first(self.thresholds.len()) {
+            let Some(score) = self.f1_mean[k] else { continue };
+            if best.is_none_or(|(_, highest)| score > highest) {
+                best = Some((k, score));
+            }
+        }
+        best.and_then(|(k, _)| {
+            Some(BestThreshold {
+                threshold: self.thresholds[k],
+                f1_foreground: self.f1_foreground[k]?,
+                f1_background: self.f1_background[k]?,
+            })
+        })
+    }
+}
+
+/// The indices of a list of odd length, from its middle outwards, the lower of two first.
+fn middle_first(length: usize) -> impl Iterator<Item = usize> {
+    let middle = length / 2;
+    (0..length).map(move |i| if i % 2 == 1 { middle - i.div_ceil(2) } else { middle + i / 2 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        data::mask::Mask,
+        metrics::{PixelCounts, PixelScores, ScoreMap},
+    };
+
+    fn sweep(images: &[(&[f32], &[bool])], empty: EmptyRule) -> SweepCurve {
+        let mut sweep = Sweep::new(empty);
+        for (scores, foreground) in images {
+            sweep.accumulate(&ScoreHistogram::of(&map(scores), &mask(foreground)));
+        }
+        sweep.compute()
+    }
+
+    fn map(scores: &[f32]) -> ScoreMap<'_> {
+        ScoreMap::new(scores.len(), 1, scores).unwrap()
+    }
+
+    fn mask(foreground: &[bool]) -> Mask {
+        Mask {
+            width: foreground.len() as u32,
+            height: 1,
+            foreground: foreground.to_vec(),
+            ignored: None,
+        }
+    }
+
+    #[test]
+    fn the_best_threshold_separates_the_images_and_lies_nearest_the_middle() {
+        let images: [(&[f32], &[bool]); 2] =
+            [(&[0.1, 0.3], &[false, true]), (&[0.2, 0.9], &[false, true])];
+        let best = sweep(&images, EmptyRule::One).best().unwrap();
+        assert_eq!((best.threshold, best.f1_foreground, best.f1_background), (0.3, 100.0, 100.0));
+    }
+
+    #[test]
+    fn the_curve_at_a_threshold_is_the_mean_of_the_masks_cut_there() {
+        let images: [(&[f32], &[bool]); 2] =
+            [(&[0.1, 0.3, 0.7], &[false, true, true]), (&[0.2, 0.7, 0.9], &[true, false, true])];
+        let curve = sweep(&images, EmptyRule::One);
+        let cut = images.map(|(scores, truth)| {
+            PixelScores::of(&PixelCounts::of(&map(scores), &mask(truth), 0.7), EmptyRule::One)
+        });
+        let direct = PixelScores::mean(&cut);
+        assert_eq!(curve.thresholds[700], 0.7);
+        assert!((curve.f1_foreground[700].unwrap() - direct.f1_foreground.unwrap()).abs() < 1e-12);
+        assert!((curve.f1_background[700].unwrap() - direct.f1_background.unwrap()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_constant_map_keeps_the_paper_threshold() {
+        assert_eq!(
+            sweep(&[(&[0.5; 2], &[true, true])], EmptyRule::One).best().unwrap().threshold,
+            0.5
+        );
+    }
+
+    #[test]
+    fn undefined_dice_is_never_best_and_no_image_has_no_best() {
+        let curve = sweep(&[(&[0.2, 0.6], &[false, false])], EmptyRule::Nan);
+        assert_eq!((curve.f1_foreground[700], curve.f1_background[700]), (None, Some(100.0)));
+        // At 0.601 and above nothing is marked, so F1⁺ is undefined.
+        assert!(curve.best().unwrap().threshold <= 0.6);
+        assert_eq!(sweep(&[], EmptyRule::One).best(), None);
+    }
+
+    #[test]
+    fn the_middle_comes_first_and_every_index_once() {
+        assert_eq!(middle_first(5).collect::<Vec<_>>(), [2, 1, 3, 0, 4]);
+    }
+}

@@ -1,0 +1,258 @@
+//! Where a score map is cut into foreground and background, and who decided it.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// How the threshold of a mask is chosen; recorded wherever a score is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "RuleText", into = "String")]
+pub enum ThresholdRule {
+    /// The same for every image; the paper's is 0.5.
+    Fixed(f32),
+    /// Per image, where the two sides differ most in score.
+    Otsu,
+    /// Per image, this percentile of its scores.
+    Percentile(f32),
+    /// The same for every image, tuned on the validation split.
+    BestOnValid,
+    /// The same for every image, tuned on the very split that is scored: an upper bound.
+    Oracle,
+}
+
+/// A threshold rule that is ready to be applied.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Threshold {
+    rule: ThresholdRule,
+    /// The threshold for every image; `None` if each has its own.
+    value: Option<f32>,
+}
+
+/// What a settings file may write: `0.5` or `"otsu"`.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RuleText {
+    Number(f32),
+    Text(String),
+}
+
+const ORACLE_LABEL: &str = "oracle (tuned on the scored split)";
+
+impl Default for ThresholdRule {
+    fn default() -> Self {
+        Self::Fixed(0.5)
+    }
+}
+
+impl ThresholdRule {
+    /// The threshold, if no other split has to be looked at first.
+    ///
+    /// `None` for the two tuned rules: those get theirs from a
+    /// [`Sweep`](super::Sweep), through [`ThresholdRule::tuned`].
+    pub fn ready(self) -> Option<Threshold> {
+        match self {
+            Self::Fixed(value) => Some(Threshold { rule: self, value: Some(value) }),
+            Self::Otsu | Self::Percentile(_) => Some(Threshold { rule: self, value: None }),
+            Self::BestOnValid | Self::Oracle => None,
+        }
+    }
+
+    /// The threshold that a sweep found for a tuned rule.
+    pub fn tuned(self, value: f32) -> Threshold {
+        assert!(self.ready().is_none(), "`{self}` is not tuned");
+        Threshold { rule: self, value: Some(value) }
+    }
+}
+
+impl Default for Threshold {
+    fn default() -> Self {
+        Self { rule: ThresholdRule::Fixed(0.5), value: Some(0.5) }
+    }
+}
+
+impl Threshold {
+    /// Who decided.
+    pub fn rule(&self) -> ThresholdRule {
+        self.rule
+    }
+
+    /// The threshold for every image; `None` if each has its own.
+    pub fn value(&self) -> Option<f32> {
+        self.value
+    }
+
+    /// The threshold of one image with these scores; foreground is `score >= threshold`.
+    pub fn at(&self, scores: &[f32]) -> f32 {
+        match (self.value, self.rule) {
+            (Some(value), _) => value,
+            (None, ThresholdRule::Percentile(percent)) => percentile(scores, percent),
+            (None, _) => otsu(scores),
+        }
+    }
+}
+
+impl fmt::Display for ThresholdRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(value) => write!(f, "{value}"),
+            Self::Otsu => f.write_str("otsu"),
+            Self::Percentile(percent) => write!(f, "percentile:{percent}"),
+            Self::BestOnValid => f.write_str("best-on-valid"),
+            Self::Oracle => f.write_str(ORACLE_LABEL),
+        }
+    }
+}
+
+impl FromStr for ThresholdRule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "otsu" => Ok(Self::Otsu),
+            "best-on-valid" => Ok(Self::BestOnValid),
+            "oracle" | ORACLE_LABEL => Ok(Self::Oracle),
+            _ => match text.strip_prefix("percentile:") {
+                Some(percent) => number_up_to(percent, 100.0).map(Self::Percentile),
+                None => number_up_to(text, 1.0).map(Self::Fixed),
+            }
+            .ok_or_else(|| {
+                format!(
+                    "`{text}` is not a threshold rule\nhint: use a number from 0 to 1, `otsu`, \
+                     `percentile:80`, `best-on-valid` or `oracle`"
+                )
+            }),
+        }
+    }
+}
+
+fn number_up_to(text: &str, highest: f32) -> Option<f32> {
+    text.parse().ok().filter(|number| (0.0..=highest).contains(number))
+}
+
+impl TryFrom<RuleText> for ThresholdRule {
+    type Error = String;
+
+    fn try_from(text: RuleText) -> Result<Self, Self::Error> {
+        match text {
+            RuleText::Number(number) => number.to_string().parse(),
+            RuleText::Text(text) => text.parse(),
+        }
+    }
+}
+
+impl From<ThresholdRule> for String {
+    fn from(rule: ThresholdRule) -> Self {
+        rule.to_string()
+    }
+}
+
+/// The score `percent` of the way up the ranking; between two, the higher one.
+///
+/// NumPy's `percentile(…, method="higher")`.
+fn percentile(scores: &[f32], percent: f32) -> f32 {
+    let rank = (f64::from(percent) / 100.0 * (scores.len() - 1) as f64).ceil() as usize;
+    let mut ranked = scores.to_vec();
+    *ranked.select_nth_unstable_by(rank, f32::total_cmp).1
+}
+
+/// The edge of 256 equal bins between the lowest and the highest score whose two
+/// sides have the largest variance between them, `w₀ w₁ (μ₀ − μ₁)²`.
+///
+/// Of equals the lowest; 0.5 for a constant map, which has no two sides.
+fn otsu(scores: &[f32]) -> f32 {
+    const BINS: usize = 256;
+    let (low, high) = scores
+        .iter()
+        .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), &s| (low.min(s), high.max(s)));
+    let width = (f64::from(high) - f64::from(low)) / BINS as f64;
+    if width <= 0.0 {
+        return 0.5;
+    }
+    let mut histogram = [0_u64; BINS];
+    for &score in scores {
+        let bin = (f64::from(score) - f64::from(low)) / width;
+        histogram[(bin as usize).min(BINS - 1)] += 1;
+    }
+    (f64::from(low) + best_cut(&histogram) as f64 * width) as f32
+}
+
+/// The first bin of the upper side.
+fn best_cut(histogram: &[u64]) -> usize {
+    let total: u64 = histogram.iter().sum();
+    let moment: u64 = histogram.iter().zip(0..).map(|(&count, bin)| count * bin).sum();
+    let (mut below, mut moment_below) = (0, 0);
+    let mut best = (0, 0.0);
+    for cut in 1..histogram.len() {
+        below += histogram[cut - 1];
+        moment_below += histogram[cut - 1] * (cut as u64 - 1);
+        let above = total - below;
+        if below == 0 || above == 0 {
+            continue;
+        }
+        let means =
+            moment_below as f64 / below as f64 - (moment - moment_below) as f64 / above as f64;
+        let variance = below as f64 * above as f64 * means * means;
+        if variance > best.1 {
+            best = (cut, variance);
+        }
+    }
+    best.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_reads_back_what_it_writes() {
+        use ThresholdRule::{BestOnValid, Fixed, Oracle, Otsu, Percentile};
+        for (text, rule) in [
+            ("0.5", Fixed(0.5)),
+            ("0", Fixed(0.0)),
+            ("otsu", Otsu),
+            ("percentile:80", Percentile(80.0)),
+            ("percentile:99.5", Percentile(99.5)),
+            ("best-on-valid", BestOnValid),
+            ("oracle (tuned on the scored split)", Oracle),
+        ] {
+            assert_eq!(text.parse(), Ok(rule));
+            assert_eq!(rule.to_string(), text);
+            let json = serde_json::to_string(&rule).unwrap();
+            assert_eq!(json, format!("\"{text}\""));
+            assert_eq!(serde_json::from_str::<ThresholdRule>(&json).unwrap(), rule);
+        }
+        assert_eq!("oracle".parse(), Ok(Oracle));
+        assert_eq!(serde_json::from_str::<ThresholdRule>("0.25").unwrap(), Fixed(0.25));
+    }
+
+    #[test]
+    fn what_is_no_rule_is_refused_with_the_rules_there_are() {
+        for text in ["", "1.5", "-0.1", "nan", "inf", "percentile:101", "percentile:", "best"] {
+            let problem = text.parse::<ThresholdRule>().unwrap_err();
+            assert!(problem.contains("hint: use a number from 0 to 1"), "{problem}");
+        }
+        assert!(serde_json::from_str::<ThresholdRule>("2").is_err());
+    }
+
+    #[test]
+    fn tuned_rules_wait_for_their_sweep() {
+        assert_eq!(ThresholdRule::Oracle.ready(), None);
+        assert_eq!(ThresholdRule::BestOnValid.tuned(0.3).at(&[0.9]), 0.3);
+        assert_eq!(ThresholdRule::default().ready(), Some(Threshold::default()));
+    }
+
+    #[test]
+    fn otsu_cuts_between_two_heaps_and_leaves_a_constant_map_to_the_paper() {
+        let otsu = ThresholdRule::Otsu.ready().unwrap();
+        let cut = otsu.at(&[0.10, 0.12, 0.11, 0.80, 0.82]);
+        assert!(cut > 0.12 && cut <= 0.80, "{cut}");
+        assert_eq!(otsu.at(&[0.3; 4]), 0.5);
+    }
+
+    #[test]
+    fn a_percentile_leaves_the_rest_above_it() {
+        let scores: Vec<f32> = (0..=10).rev().map(|k| k as f32 / 10.0).collect();
+        let at = |percent| ThresholdRule::Percentile(percent).ready().unwrap().at(&scores);
+        assert_eq!([at(0.0), at(75.0), at(80.0), at(100.0)], [0.0, 0.8, 0.8, 1.0]);
+    }
+}
