@@ -22,3 +22,6 @@ pub mod rng;
 
 /// Images, labels and masks: from files to augmented batches.
 pub mod data;
+
+/// Pictures of a run: curves, overlays and galleries.
+pub mod report;
