@@ -3,11 +3,15 @@
 //! Training is one path, and the modules below are declared in its order:
 //!
 //! ```text
-//! data ─▶ …
+//! data ─▶ model ⇄ method ─▶ train
+//!           │
+//! weights ──┴─▶ predict ─▶ metrics ─▶ evaluate ─▶ report
 //! ```
 //!
-//! `docs/data.md` says what a dataset may look like, `ARCHITECTURE.md` the rules
-//! that keep the parts apart.
+//! Start at [`train::fit`], at [`method::minmax::Step`], which is the method line by
+//! line, or at [`evaluate::evaluate`]. `docs/method.md` has the equations,
+//! `docs/data.md` says what a dataset may look like, and `ARCHITECTURE.md` has the
+//! rules that keep the parts apart.
 #![forbid(unsafe_code)]
 
 mod error;
@@ -20,8 +24,29 @@ pub mod config;
 /// Named random streams, the only source of randomness.
 pub mod rng;
 
+/// Where tensors live.
+pub mod device;
+
 /// Images, labels and masks: from files to augmented batches.
 pub mod data;
 
+/// The network: a backbone with a localizer and a classifier head.
+pub mod model;
+
+/// What a step of training does: our method and its rivals.
+pub mod method;
+
+/// The training loop and what it leaves on disk.
+pub mod train;
+
+/// What a trained network says about an image.
+pub mod predict;
+
 /// Scores of masks, boxes and classes against ground truth.
 pub mod metrics;
+
+/// A method's answers on a split, scored.
+pub mod evaluate;
+
+/// Curves, overlays and galleries as pictures.
+pub mod report;

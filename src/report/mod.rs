@@ -1,0 +1,17 @@
+//! What a run looks like: curves as PNG and SVG, overlays and galleries as PNG.
+//!
+//! ```text
+//! numbers ─▶ chart ─┐
+//!                   ├─▶ canvas ─▶ PNG
+//! images ─▶ overlay ┘
+//! ```
+//!
+//! Drawing computes no score: every number shown here was computed elsewhere.
+//! Equal input gives equal bytes.
+
+/// Pixels: text, lines, rectangles and images on one surface.
+pub mod canvas;
+/// Curves with axes and a legend, alone or in a grid.
+pub mod chart;
+/// Heat maps, masks, contours and boxes on images, and galleries of them.
+pub mod overlay;
