@@ -41,7 +41,11 @@ impl<'a> Source<'a> {
             let problem = "not an image in a supported format";
             unusable(path, problem, "use PNG, JPEG, TIFF, BMP, WebP or GIF")
         })?;
-        Ok(Self { path, format, file, max_megapixels })
+        let mut source = Self { path, format, file, max_megapixels };
+        if format == ImageFormat::WebP {
+            source.require_complete(|file| Ok(webp::chunks(file)?.is_some()))?;
+        }
+        Ok(source)
     }
 
     /// Width and height, upright, from the header.
@@ -55,7 +59,9 @@ impl<'a> Source<'a> {
 
     /// All pixels, upright.
     pub(super) fn decode(mut self) -> Result<DynamicImage> {
-        self.check_complete()?;
+        if self.format == ImageFormat::Jpeg {
+            self.require_complete(jpeg::is_complete)?;
+        }
         let path = self.path;
         pixels(path, self.into_decoder()?)
     }
@@ -70,14 +76,12 @@ impl<'a> Source<'a> {
         Ok(decoder)
     }
 
-    /// Refuses a file that ends early where the decoder would not notice.
-    fn check_complete(&mut self) -> Result<()> {
-        let complete = match self.format {
-            ImageFormat::Jpeg => jpeg::is_complete(&mut self.file),
-            ImageFormat::WebP => webp::chunks(&mut self.file).map(|chunks| chunks.is_some()),
-            _ => Ok(true),
-        };
-        if !complete.map_err(Error::file("read", self.path))? {
+    /// Refuses a file that ends early where the decoder would not notice, or too late.
+    fn require_complete(
+        &mut self,
+        is_complete: impl FnOnce(&mut BufReader<File>) -> io::Result<bool>,
+    ) -> Result<()> {
+        if !is_complete(&mut self.file).map_err(Error::file("read", self.path))? {
             return Err(unusable(self.path, "image file ends early", COPY_AGAIN));
         }
         self.file.rewind().map_err(Error::file("read", self.path))

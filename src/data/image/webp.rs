@@ -8,13 +8,17 @@ use std::io::{self, Read, Seek, SeekFrom};
 pub(super) fn chunks(file: &mut (impl Read + Seek)) -> io::Result<Option<Vec<[u8; 4]>>> {
     let file_end = file.seek(SeekFrom::End(0))?;
     let Some((_, length)) = chunk_header(file, 0, file_end)? else { return Ok(None) };
-    let end = 8 + length;
+    let mut end = 8 + length;
     let mut names = Vec::new();
     let mut position = 12; // behind `RIFF`, the length and `WEBP`
-    while position + 8 <= end {
+    while position + 8 <= end.min(file_end) {
         let Some((name, length)) = chunk_header(file, position, file_end)? else { return Ok(None) };
+        let padded = length.next_multiple_of(2);
+        if name == *b"VP8X" {
+            end += padded; // how far the decoder looks beyond the end
+        }
         names.push(name);
-        position += 8 + length.next_multiple_of(2);
+        position += 8 + padded;
     }
     Ok(Some(names))
 }
@@ -55,8 +59,10 @@ mod tests {
         for length in 0..FILE.len() {
             assert_eq!(chunks(&mut Cursor::new(&FILE[..length])).unwrap(), None, "{length} bytes");
         }
-        let mut greedy = FILE.to_vec();
-        greedy[4..8].fill(0x0F); // a container that claims 252 MB
-        assert_eq!(chunks(&mut Cursor::new(greedy)).unwrap(), None);
+        for length_at in [4, 16] {
+            let mut greedy = FILE.to_vec();
+            greedy[length_at..length_at + 4].fill(0x0F); // 252 MB
+            assert_eq!(chunks(&mut Cursor::new(greedy)).unwrap(), None, "length at {length_at}");
+        }
     }
 }
