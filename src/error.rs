@@ -40,6 +40,22 @@ pub enum Error {
     #[error("{problem}: `{}`\nhint: {remedy}", .path.display())]
     Image { path: PathBuf, problem: String, remedy: String },
 
+    /// A weight file that cannot be used.
+    #[error("{problem}: `{}`\nhint: {remedy}", .path.display())]
+    Weights { path: PathBuf, problem: String, remedy: String },
+
+    /// A run directory that cannot be used.
+    #[error("{problem}: `{}`\nhint: {remedy}", .path.display())]
+    Run { path: PathBuf, problem: String, remedy: String },
+
+    /// Training left the realm of finite numbers.
+    #[error(
+        "the loss became {loss} in epoch {epoch}, step {step}; the last good state is in `{}`\n\
+         hint: lower `optimizer.learning_rate`",
+        .saved.display()
+    )]
+    Diverged { epoch: usize, step: usize, loss: f64, saved: PathBuf },
+
     /// A file could not be read or written.
     #[error("cannot {action} `{}`", .path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },

@@ -5,6 +5,10 @@
 //! over by the binary). The merged tree is written into the run directory, so
 //! `config.toml` beside the weights always says what really ran.
 
+mod method;
+mod model;
+mod train;
+
 use std::{fs, path::Path};
 
 use serde::{Deserialize, Serialize};
@@ -14,18 +18,43 @@ use crate::{
     error::{Error, Result},
 };
 
+pub use self::{
+    method::{EraseConfig, Fill, LossConfig, Semantics},
+    model::{Backbone, Cells, MaskConfig, MaskGradient, ModelConfig, PoolConfig, Statistics, Stem},
+    train::{OptimizerConfig, Rule, Tie, TrainConfig},
+};
+
+/// Notes a violated rule: whether it holds, the key, what is wrong with it.
+type Require<'a> = dyn FnMut(bool, &str, &str) + 'a;
+
 /// Everything that decides the outcome of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Root of every random stream; equal seeds give equal runs.
     pub seed: u64,
+    /// Whose reading of the method runs.
+    pub semantics: Semantics,
     /// What is read from the dataset.
     pub data: DataConfig,
     /// How an image becomes the network's input.
     pub preprocess: PreprocessConfig,
     /// How training images are varied.
     pub augment: AugmentConfig,
+    /// The network.
+    pub model: ModelConfig,
+    /// How class maps become scores.
+    pub pool: PoolConfig,
+    /// How class maps become a mask.
+    pub mask: MaskConfig,
+    /// How the localizer is made to look again.
+    pub erase: EraseConfig,
+    /// What is minimized.
+    pub loss: LossConfig,
+    /// How long to learn and which epoch to keep.
+    pub train: TrainConfig,
+    /// How weights are updated.
+    pub optimizer: OptimizerConfig,
 }
 
 /// What is read from the dataset, see `docs/data.md`.
@@ -112,6 +141,11 @@ impl Config {
             .map_err(|source| Error::Settings { path: path.to_owned(), source: source.into() })
     }
 
+    /// Reads settings from a parsed table; unknown keys are refused.
+    pub fn from_table(table: toml::Table) -> Result<Self, toml::de::Error> {
+        table.try_into()
+    }
+
     /// Rejects settings that could only fail later, and less clearly; lists all of them.
     ///
     /// Call it on the merged tree: a flag can break what the file got right.
@@ -122,16 +156,44 @@ impl Config {
                 problems.push(format!("`{key}` {reason}"));
             }
         };
-        let Self { seed: _, data, preprocess, augment } = self;
+        // Spelled out so that a stage added above and forgotten here does not compile.
+        let Self {
+            seed: _,
+            semantics: _,
+            data,
+            preprocess,
+            augment,
+            model,
+            pool,
+            mask,
+            erase,
+            loss,
+            train,
+            optimizer,
+        } = self;
         data.check(&mut require);
         preprocess.check(&mut require);
         augment.check(&mut require);
+        model.check(&mut require);
+        pool.check(&mut require);
+        mask.check(&mut require);
+        erase.check(&mut require);
+        loss.check(&mut require);
+        train.check(&mut require);
+        optimizer.check(&mut require);
+        let cells = (f64::from(preprocess.crop) * model.classifier_scale) as usize;
+        require(
+            cells > model.output_stride,
+            "preprocess.crop",
+            "is too small: the classifier's last map would be a single cell, too few for batch \
+             norm; enlarge it, or lower `model.output_stride` or raise `model.classifier_scale`",
+        );
         if problems.is_empty() { Ok(()) } else { Err(Error::Setting(problems)) }
     }
 }
 
 impl DataConfig {
-    fn check(&self, require: &mut impl FnMut(bool, &str, &str)) {
+    fn check(&self, require: &mut Require<'_>) {
         let fraction = self.valid_fraction;
         require(fraction > 0.0 && fraction < 1.0, "data.valid_fraction", "must be in (0, 1)");
         require(self.max_megapixels > 0, "data.max_megapixels", "must be at least 1");
@@ -139,7 +201,7 @@ impl DataConfig {
 }
 
 impl PreprocessConfig {
-    fn check(&self, require: &mut impl FnMut(bool, &str, &str)) {
+    fn check(&self, require: &mut Require<'_>) {
         require(self.crop >= 32, "preprocess.crop", "must be at least 32 pixels");
         require(self.crop <= 16_384, "preprocess.crop", "must be at most 16384 pixels");
         let padding = self.train_padding;
@@ -155,7 +217,7 @@ impl PreprocessConfig {
 }
 
 impl AugmentConfig {
-    fn check(&self, require: &mut impl FnMut(bool, &str, &str)) {
+    fn check(&self, require: &mut Require<'_>) {
         let unit = 0.0..=1.0;
         require(
             unit.contains(&self.horizontal_flip),

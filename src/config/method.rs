@@ -1,0 +1,89 @@
+//! Settings of recursive erasing and of the losses, and which semantics run.
+
+use serde::{Deserialize, Serialize};
+
+use super::Require;
+
+/// Whose reading of the method runs, see the table in `docs/method.md` §6.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Semantics {
+    /// The paper, with the fixes listed in `docs/method.md`.
+    #[default]
+    Pinpoint,
+    /// What the published code does; needed to reproduce published numbers.
+    Reference,
+}
+
+/// Recursive erasing, see `docs/method.md` §4.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EraseConfig {
+    /// u: how often the image is erased per step; zero trains without erasing.
+    pub rounds: usize,
+    /// σ of the trust decay `exp(−t/σ)`, counted in rounds.
+    pub sigma: f64,
+    /// First epoch, counted from 0, in which images are erased.
+    pub first_epoch: usize,
+    /// What erased pixels become.
+    pub fill: Fill,
+    /// Whether each round erases from the intact image instead of the already erased one.
+    pub from_intact: bool,
+}
+
+/// What erased pixels become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fill {
+    /// Zero of the normalized image: mid-grey under the published normalization.
+    Zero,
+    /// The mean colour of the training images.
+    Mean,
+    /// The image itself, blurred beyond recognition.
+    Blur,
+}
+
+/// Weights of the three terms of the loss; all 1 as published.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LossConfig {
+    /// Cross-entropy of the localizer.
+    pub localizer: f64,
+    /// Cross-entropy of the classifier on the foreground.
+    pub foreground: f64,
+    /// Distance of the classifier from knowing nothing about the background.
+    pub background: f64,
+}
+
+impl EraseConfig {
+    pub(super) fn check(&self, require: &mut Require<'_>) {
+        require(self.sigma > 0.0 && self.sigma.is_finite(), "erase.sigma", "must be positive");
+        require(self.rounds <= 100, "erase.rounds", "must be at most 100");
+    }
+}
+
+impl LossConfig {
+    pub(super) fn check(&self, require: &mut Require<'_>) {
+        let terms = [
+            (self.localizer, "loss.localizer"),
+            (self.foreground, "loss.foreground"),
+            (self.background, "loss.background"),
+        ];
+        for (weight, key) in terms {
+            require(weight >= 0.0 && weight.is_finite(), key, "must be at least 0");
+        }
+        require(self.localizer > 0.0, "loss.localizer", "must be positive, or no mask is learned");
+    }
+}
+
+impl Default for EraseConfig {
+    fn default() -> Self {
+        Self { rounds: 4, sigma: 10.0, first_epoch: 1, fill: Fill::Zero, from_intact: false }
+    }
+}
+
+impl Default for LossConfig {
+    fn default() -> Self {
+        Self { localizer: 1.0, foreground: 1.0, background: 1.0 }
+    }
+}

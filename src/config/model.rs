@@ -1,0 +1,222 @@
+//! Settings of the network and of what it predicts.
+
+use serde::{Deserialize, Serialize};
+
+use super::Require;
+
+/// The backbone that both heads share, see `docs/method.md` §1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelConfig {
+    /// Depth of the residual network.
+    pub backbone: Backbone,
+    /// The first convolutions.
+    pub stem: Stem,
+    /// Pixels of input per cell of the last map: 32, or 16 and 8 by dilation.
+    pub output_stride: usize,
+    /// Which passes move the running statistics of batch norm.
+    pub statistics: Statistics,
+    /// Whether the statistics are measured afresh on the training set when training ends.
+    pub recalibrate: bool,
+    /// Side of the classifier's input as a fraction of the localizer's.
+    pub classifier_scale: f64,
+}
+
+/// Depth of the residual network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backbone {
+    /// One narrow block per stage, 0.3 million weights: for demonstrations and tests.
+    Tiny,
+    /// 2, 2, 2, 2 basic blocks.
+    Resnet18,
+    /// 3, 4, 6, 3 basic blocks.
+    Resnet34,
+    /// 3, 4, 6, 3 bottlenecks.
+    Resnet50,
+    /// 3, 4, 23, 3 bottlenecks: the published choice.
+    Resnet101,
+}
+
+/// The first convolutions of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stem {
+    /// Three 3×3 convolutions to 128 channels: the published choice.
+    Deep,
+    /// One 7×7 convolution to 64 channels, as in torchvision.
+    Classic,
+}
+
+/// Which passes of a training step move the running statistics of batch norm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Statistics {
+    /// Every pass, erased and masked images included: the published behaviour.
+    All,
+    /// Only the localizer's look at the intact image, which is what evaluation shows it first.
+    Localizer,
+}
+
+/// How class maps become scores, see `docs/method.md` §2.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PoolConfig {
+    /// Maps averaged into the map of each class.
+    pub maps_per_class: usize,
+    /// Highest cells averaged into a class's score.
+    pub top: Cells,
+    /// Lowest cells averaged as evidence against the class.
+    pub bottom: Cells,
+    /// Weight of the evidence against; 0 leaves it out.
+    pub bottom_weight: f64,
+    /// Probability that a sorted cell is dropped in training.
+    pub dropout: f64,
+}
+
+/// A number of cells: an integer counts them, a fraction is of the whole map.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Cells {
+    /// This many.
+    Count(usize),
+    /// This share of the map.
+    Fraction(f64),
+}
+
+/// How the localizer's maps become a mask, see `docs/method.md` §3.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MaskConfig {
+    /// σ′: the normalized score that becomes a mask value of one half.
+    pub threshold: f64,
+    /// ω: how sharply the mask turns from background to foreground.
+    pub steepness: f64,
+    /// Percentile of the map that is brought to 0; 0 is the minimum.
+    pub low_percentile: f64,
+    /// Percentile of the map that is brought to 1; 100 is the maximum.
+    pub high_percentile: f64,
+    /// Whether the classifier's losses reach the localizer through the mask.
+    pub gradient: MaskGradient,
+}
+
+/// Whether the classifier's losses reach the localizer through the mask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MaskGradient {
+    /// No: the mask is a constant to the classifier, as published.
+    Detached,
+    /// Yes, at the cost of one more forward pass per round.
+    Through,
+}
+
+impl Cells {
+    /// How many of `n` cells are meant: halves round to even, and at least one is taken.
+    pub fn of(self, n: usize) -> usize {
+        let count = match self {
+            Self::Count(count) => count,
+            Self::Fraction(share) => (share * n as f64).round_ties_even() as usize,
+        };
+        count.clamp(1, n)
+    }
+}
+
+impl ModelConfig {
+    pub(super) fn check(&self, require: &mut Require<'_>) {
+        require(
+            matches!(self.output_stride, 8 | 16 | 32),
+            "model.output_stride",
+            "must be 8, 16 or 32",
+        );
+        let scale = self.classifier_scale;
+        require(scale > 0.0 && scale <= 1.0, "model.classifier_scale", "must be in (0, 1]");
+    }
+}
+
+impl PoolConfig {
+    pub(super) fn check(&self, require: &mut Require<'_>) {
+        require(self.maps_per_class > 0, "pool.maps_per_class", "must be at least 1");
+        for (cells, key) in [(self.top, "pool.top"), (self.bottom, "pool.bottom")] {
+            let possible = match cells {
+                Cells::Count(count) => count > 0,
+                Cells::Fraction(share) => share > 0.0 && share <= 1.0,
+            };
+            require(possible, key, "must be a positive count, or a fraction in (0, 1]");
+        }
+        require(self.bottom_weight.is_finite(), "pool.bottom_weight", "must be a number");
+        require((0.0..1.0).contains(&self.dropout), "pool.dropout", "must be in [0, 1)");
+    }
+}
+
+impl MaskConfig {
+    pub(super) fn check(&self, require: &mut Require<'_>) {
+        require((0.0..=1.0).contains(&self.threshold), "mask.threshold", "must be in [0, 1]");
+        let steepness = self.steepness;
+        require(steepness > 0.0 && steepness.is_finite(), "mask.steepness", "must be positive");
+        require(
+            0.0 <= self.low_percentile
+                && self.low_percentile < self.high_percentile
+                && self.high_percentile <= 100.0,
+            "mask.low_percentile",
+            "must be at least 0 and below `mask.high_percentile`, which is at most 100",
+        );
+    }
+}
+
+impl Default for ModelConfig {
+    fn default() -> Self {
+        Self {
+            backbone: Backbone::Resnet101,
+            stem: Stem::Deep,
+            output_stride: 32,
+            statistics: Statistics::All,
+            recalibrate: false,
+            classifier_scale: 0.5,
+        }
+    }
+}
+
+impl Default for PoolConfig {
+    fn default() -> Self {
+        Self {
+            maps_per_class: 5,
+            top: Cells::Fraction(0.09),
+            bottom: Cells::Fraction(0.09),
+            bottom_weight: 0.0,
+            dropout: 0.75,
+        }
+    }
+}
+
+impl Default for MaskConfig {
+    fn default() -> Self {
+        Self {
+            threshold: 0.5,
+            steepness: 8.0,
+            low_percentile: 0.0,
+            high_percentile: 100.0,
+            gradient: MaskGradient::Detached,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fraction_of_the_cells_rounds_halves_to_even_and_is_never_zero() {
+        let share = Cells::Fraction(0.09);
+        let counts = [225, 64, 425, 117, 16, 4, 50].map(|n| share.of(n));
+        assert_eq!(counts, [20, 6, 38, 11, 1, 1, 4]);
+    }
+
+    #[test]
+    fn an_integer_counts_cells_and_a_fraction_is_of_the_map() {
+        let parse = |text: &str| toml::from_str::<PoolConfig>(text).unwrap().top;
+        assert_eq!(parse("top = 1"), Cells::Count(1));
+        assert_eq!(parse("top = 1.0"), Cells::Fraction(1.0));
+        assert_eq!((Cells::Count(1).of(9), Cells::Fraction(1.0).of(9)), (1, 9));
+        assert_eq!(Cells::Count(100).of(9), 9);
+    }
+}

@@ -1,0 +1,218 @@
+//! From class maps to a soft mask, and from a mask to two images.
+//!
+//! ```text
+//! T  = Σ_k p_k A_k                  the maps, weighted by what the scores believe
+//! T  ↑ size of the image            bilinear, corners aligned
+//! T̄  = (T − min T) / (max T − min T)
+//! R⁺ = sigmoid(ω (T̄ − σ′))          in (0, 1), 1 is foreground
+//! ```
+
+use burn::tensor::{
+    Device, Tensor,
+    activation::{sigmoid, softmax},
+};
+
+use super::layers::{tensor, values};
+use crate::config::MaskConfig;
+
+/// How raw maps are brought to a common scale before the sigmoid.
+#[derive(Debug, Clone, Copy)]
+pub struct MaskRule<'a> {
+    /// Threshold, steepness and percentiles.
+    pub config: &'a MaskConfig,
+    /// Whether smallest and largest value are sought in the whole batch, as the published code does.
+    pub batch_wide: bool,
+}
+
+/// The soft mask that class maps and scores amount to.
+///
+/// Shapes: `scores [B, C]`, `maps [B, C, h, w]` → `[B, 1, H, W]`.
+pub fn soft_mask(
+    scores: Tensor<2>,
+    maps: Tensor<4>,
+    size: [usize; 2],
+    rule: &MaskRule<'_>,
+) -> Tensor<4> {
+    let [batch, classes, _, _] = maps.dims();
+    let belief = softmax(scores, 1).reshape([batch, classes, 1, 1]);
+    let evidence = resize((maps * belief).sum_dim(1), size);
+    let normalized = normalize(evidence, rule);
+    sigmoid((normalized - rule.config.threshold) * rule.config.steepness)
+}
+
+/// Splits images into what a mask shows of them and what it hides; the two add up to the whole.
+///
+/// Shapes: `images [B, 3, H, W]`, `mask [B, 1, H, W]`.
+pub fn split(images: Tensor<4>, mask: Tensor<4>) -> [Tensor<4>; 2] {
+    let hidden = images.clone() * (-mask.clone() + 1.0);
+    [images * mask, hidden]
+}
+
+/// Resizes by bilinear interpolation with aligned corners, as two matrix products.
+///
+/// Written so because a product has an exact and deterministic gradient.
+/// Shapes: `[B, C, h, w]` → `[B, C, H, W]`.
+pub fn resize(images: Tensor<4>, [height, width]: [usize; 2]) -> Tensor<4> {
+    let [_, _, h, w] = images.dims();
+    let device = images.device();
+    let mut images = images;
+    if h != height {
+        images = interpolation(height, h, &device).unsqueeze::<4>().matmul(images);
+    }
+    if w != width {
+        images = images.matmul(interpolation(width, w, &device).transpose().unsqueeze::<4>());
+    }
+    images
+}
+
+/// Brings each map to `[0, 1]`; a constant map says nothing, so it lands on the threshold.
+fn normalize(evidence: Tensor<4>, rule: &MaskRule<'_>) -> Tensor<4> {
+    let [batch, _, height, width] = evidence.dims();
+    let groups = if rule.batch_wide { 1 } else { batch };
+    let flat: Tensor<2> = evidence.reshape([groups, batch / groups * height * width]);
+    let MaskConfig { low_percentile, high_percentile, threshold, .. } = *rule.config;
+    let whole_range = low_percentile == 0.0 && high_percentile == 100.0;
+    let (low, high) = if whole_range {
+        (flat.clone().min_dim(1), flat.clone().max_dim(1))
+    } else {
+        percentiles(flat.clone(), [low_percentile, high_percentile])
+    };
+    let range = high - low.clone();
+    let constant = range.clone().lower_equal_elem(0.0).float();
+    let scaled = (flat - low) / (range + constant.clone());
+    let scaled = if whole_range { scaled } else { scaled.clamp(0.0, 1.0) };
+    let normalized = scaled * (-constant.clone() + 1.0) + constant * threshold;
+    normalized.reshape([batch, 1, height, width])
+}
+
+/// Two percentiles of each row, by the nearest rank; constants to the gradient.
+fn percentiles(rows: Tensor<2>, percents: [f64; 2]) -> (Tensor<2>, Tensor<2>) {
+    let [count, length] = rows.dims();
+    let device = rows.device();
+    let mut all = values(rows.inner());
+    let [low, high] = percents.map(|percent| {
+        let rank = (percent / 100.0 * (length - 1) as f64).round() as usize;
+        let ranked = all.chunks_exact_mut(length);
+        let found = ranked.map(|row| *row.select_nth_unstable_by(rank, f32::total_cmp).1);
+        tensor(found.collect(), [count, 1], &device)
+    });
+    (low, high)
+}
+
+/// The matrix `[out, in]` that interpolates `input` samples at `output` places.
+fn interpolation(output: usize, input: usize, device: &Device) -> Tensor<2> {
+    let mut matrix = vec![0.0; output * input];
+    // In double precision, so that integer positions are hit exactly.
+    let step = if output > 1 { (input - 1) as f64 / (output - 1) as f64 } else { 0.0 };
+    for (place, row) in matrix.chunks_exact_mut(input).enumerate() {
+        let position = place as f64 * step;
+        let left = (position as usize).min(input - 1);
+        let fraction = (position - left as f64) as f32;
+        row[left] += 1.0 - fraction;
+        if left + 1 < input {
+            row[left + 1] += fraction;
+        }
+    }
+    tensor(matrix, [output, input], device)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::device;
+
+    fn mask_of(
+        maps: Vec<f32>,
+        shape: [usize; 4],
+        config: &MaskConfig,
+        batch_wide: bool,
+    ) -> Vec<f32> {
+        let device = device::cpu();
+        let [batch, classes, height, width] = shape;
+        let scores = Tensor::zeros([batch, classes], &device);
+        let rule = MaskRule { config, batch_wide };
+        values(soft_mask(scores, tensor(maps, shape, &device), [height, width], &rule))
+    }
+
+    #[test]
+    fn the_mask_runs_from_sigmoid_of_minus_four_to_sigmoid_of_four() {
+        let mask = mask_of(vec![-7.0, 1.0, 9.0, 9.0], [1, 1, 2, 2], &MaskConfig::default(), false);
+        let expected = [0.017_986_2, 0.5, 0.982_013_8, 0.982_013_8];
+        for (found, expected) in mask.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-6, "{mask:?}");
+        }
+    }
+
+    #[test]
+    fn scores_weigh_the_maps() {
+        let device = device::cpu();
+        let scores = tensor(vec![0.0, 3.0_f32.ln()], [1, 2], &device);
+        let maps = tensor(vec![4.0, 0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 2.0], [1, 2, 2, 2], &device);
+        let rule = MaskRule { config: &MaskConfig::default(), batch_wide: false };
+        let mask = values(soft_mask(scores, maps, [2, 2], &rule));
+        // Beliefs ¼ and ¾ make the evidence 1, 3, 0, 1.5: normalized ⅓, 1, 0, ½.
+        let expected =
+            [1.0 / 3.0, 1.0, 0.0, 0.5].map(|t: f32| 1.0 / (1.0 + (-8.0 * (t - 0.5)).exp()));
+        for (found, expected) in mask.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-6, "{mask:?}");
+        }
+    }
+
+    #[test]
+    fn a_constant_map_gives_one_half_everywhere() {
+        assert_eq!(mask_of(vec![3.0; 4], [1, 1, 2, 2], &MaskConfig::default(), false), [0.5; 4]);
+    }
+
+    #[test]
+    fn each_sample_has_its_own_range_unless_the_reference_is_asked_for() {
+        let maps = vec![0.0, 1.0, 0.0, 10.0];
+        let own = mask_of(maps.clone(), [2, 1, 1, 2], &MaskConfig::default(), false);
+        assert_eq!(own[1], own[3]);
+        let shared = mask_of(maps, [2, 1, 1, 2], &MaskConfig::default(), true);
+        assert!(shared[1] < 0.1 && shared[3] > 0.9, "{shared:?}");
+    }
+
+    #[test]
+    fn percentiles_keep_one_peak_from_ruling_the_mask() {
+        let mut maps: Vec<f32> = (0..100).map(|cell| cell as f32 / 100.0).collect();
+        maps[99] = 1000.0;
+        let config = MaskConfig { high_percentile: 98.0, ..MaskConfig::default() };
+        let peaked = mask_of(maps.clone(), [1, 1, 10, 10], &MaskConfig::default(), false);
+        let robust = mask_of(maps, [1, 1, 10, 10], &config, false);
+        assert!(peaked[90] < 0.02 && robust[90] > 0.9, "{} {}", peaked[90], robust[90]);
+    }
+
+    #[test]
+    fn resizing_aligns_the_corners() {
+        let image = tensor(vec![0.0, 1.0, 2.0, 3.0], [1, 1, 2, 2], &device::cpu());
+        let resized = values(resize(image, [3, 3]));
+        assert_eq!(resized, [0.0, 0.5, 1.0, 1.0, 1.5, 2.0, 2.0, 2.5, 3.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_two_images_add_up_to_the_whole(
+            pixels in prop::collection::vec(-1.0_f32..1.0, 12),
+            mask in prop::collection::vec(0.0_f32..1.0, 4),
+        ) {
+            let device = device::cpu();
+            let images = tensor(pixels.clone(), [1, 3, 2, 2], &device);
+            let [shown, hidden] = split(images, tensor(mask, [1, 1, 2, 2], &device));
+            for (sum, pixel) in values(shown + hidden).iter().zip(pixels) {
+                prop_assert!((sum - pixel).abs() < 1e-6);
+            }
+        }
+
+        #[test]
+        fn masks_are_between_zero_and_one_and_use_the_whole_range(
+            maps in prop::collection::vec(-50.0_f32..50.0, 12),
+        ) {
+            let mask = mask_of(maps, [1, 1, 3, 4], &MaskConfig::default(), false);
+            prop_assert!(mask.iter().all(|value| (0.0..=1.0).contains(value)));
+            let largest = mask.iter().copied().fold(0.0, f32::max);
+            prop_assert!((largest - 0.982_013_8).abs() < 1e-5 || largest == 0.5);
+        }
+    }
+}

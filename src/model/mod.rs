@@ -1,0 +1,155 @@
+//! The network: one backbone, a localizer head and a classifier head.
+//!
+//! ```text
+//! image ─▶ backbone ─▶ localizer ─▶ maps, scores ─▶ mask
+//! image × mask ─▶ (half size) ─▶ backbone ─▶ classifier ─▶ scores
+//! ```
+
+/// The layers residual networks are made of.
+pub mod layers;
+
+/// The backbone.
+pub mod resnet;
+
+/// Class maps and their pooling into scores.
+pub mod wildcat;
+
+/// Class maps to a soft mask; an image split by it.
+pub mod mask;
+
+/// A module's tensors by name.
+pub mod params;
+
+/// Weight files in and out.
+pub mod weights;
+
+/// Weight files that others have published.
+pub mod known;
+
+/// First weights, drawn.
+mod init;
+
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor},
+};
+
+pub use self::layers::Pass;
+use self::{
+    mask::{MaskRule, soft_mask},
+    resnet::Resnet,
+    wildcat::{Head, Pooling, pool},
+};
+use crate::config::{Config, Semantics};
+
+/// What a head says about a batch of images.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// One score per class, `[B, C]`; softmax makes them probabilities.
+    pub scores: Tensor<2>,
+    /// One map per class, `[B, C, h, w]`.
+    pub maps: Tensor<4>,
+}
+
+/// Localizer and classifier on one backbone.
+#[derive(Module, Debug)]
+pub struct Model {
+    backbone: Resnet,
+    localizer: Head,
+    classifier: Head,
+    #[module(skip)]
+    classes: usize,
+}
+
+impl Model {
+    /// A model for `classes` classes with weights drawn from the settings' seed.
+    pub fn new(config: &Config, classes: usize, device: &Device) -> Self {
+        let backbone = Resnet::new(&config.model, device);
+        let head = || Head::new(backbone.features(), classes, config.pool.maps_per_class, device);
+        let (localizer, classifier) = (head(), head());
+        let features = backbone.features();
+        init::draw(Self { backbone, localizer, classifier, classes }, features, config.seed)
+    }
+
+    /// The number of classes told apart.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// What and where: the localizer's view of whole images.
+    ///
+    /// `keep` is what dropout leaves of each sorted cell, `[B, C, cells]`; none drops nothing.
+    pub fn localize(
+        &self,
+        images: Tensor<4>,
+        pass: Pass,
+        rules: &Rules<'_>,
+        keep: Option<&[f32]>,
+    ) -> Response {
+        let maps = self.localizer.maps(self.backbone.forward(images, pass));
+        Response { scores: pool(maps.clone(), &rules.pooling(), keep), maps }
+    }
+
+    /// What: the classifier's view of one half of split images.
+    pub fn classify(
+        &self,
+        images: Tensor<4>,
+        pass: Pass,
+        rules: &Rules<'_>,
+        keep: Option<&[f32]>,
+    ) -> Response {
+        let [_, _, height, width] = images.dims();
+        let images = mask::resize(images, rules.classifier_size([height, width]));
+        let maps = self.classifier.maps(self.backbone.forward(images, pass));
+        Response { scores: pool(maps.clone(), &rules.pooling(), keep), maps }
+    }
+
+    /// Cells of the localizer's and of the classifier's maps for images of one size.
+    pub fn cells(&self, size: [usize; 2], rules: &Rules<'_>) -> [usize; 2] {
+        let count = |size| self.backbone.grid(size).iter().product();
+        [count(size), count(rules.classifier_size(size))]
+    }
+}
+
+impl Response {
+    /// The soft mask the maps amount to, `[B, 1, H, W]`.
+    pub fn mask(self, size: [usize; 2], rules: &Rules<'_>) -> Tensor<4> {
+        soft_mask(self.scores, self.maps, size, &rules.mask())
+    }
+
+    /// The same values, as constants to the gradient.
+    pub fn detached(&self) -> Self {
+        Self { scores: self.scores.clone().inner(), maps: self.maps.clone().inner() }
+    }
+}
+
+/// What the settings say about reading the network's output.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules<'a> {
+    config: &'a Config,
+}
+
+impl<'a> Rules<'a> {
+    /// The rules of one run.
+    pub fn new(config: &'a Config) -> Self {
+        Self { config }
+    }
+
+    fn pooling(&self) -> Pooling<'a> {
+        Pooling {
+            config: &self.config.pool,
+            counts_evidence_against: self.config.semantics != Semantics::Reference,
+        }
+    }
+
+    fn mask(&self) -> MaskRule<'a> {
+        MaskRule {
+            config: &self.config.mask,
+            batch_wide: self.config.semantics == Semantics::Reference,
+        }
+    }
+
+    fn classifier_size(&self, size: [usize; 2]) -> [usize; 2] {
+        size.map(|side| ((side as f64 * self.config.model.classifier_scale) as usize).max(1))
+    }
+}

@@ -1,0 +1,160 @@
+//! A module's tensors by name.
+//!
+//! Names are the field path, without the `backbone` level: `layer1.0.conv1.weight`,
+//! as torchvision's. Tensors are handed over flat, with their shape beside them, so
+//! that what walks over a model need not care about ranks.
+
+use std::collections::BTreeMap;
+
+use burn::{
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
+    tensor::{Gradients, Tensor},
+};
+
+use crate::model::layers::values;
+
+/// A tensor in host memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Array {
+    /// Length of each axis.
+    pub shape: Vec<usize>,
+    /// Row-major.
+    pub values: Vec<f32>,
+}
+
+/// Whether a name is of a running statistic, which moves with the data and not by gradients.
+pub fn is_statistic(name: &str) -> bool {
+    name.ends_with(".running_mean") || name.ends_with(".running_var")
+}
+
+/// The tensors of a module, in host memory, by name.
+pub fn collect(module: &impl Module) -> BTreeMap<String, Array> {
+    let mut arrays = BTreeMap::new();
+    visit(module, |name, shape, tensor| {
+        arrays.insert(name.to_owned(), Array { shape: shape.to_vec(), values: values(tensor) });
+    });
+    arrays
+}
+
+/// The names of a module's tensors, in order of declaration.
+pub fn names(module: &impl Module) -> Vec<String> {
+    let mut names = Vec::new();
+    visit(module, |name, _, _| names.push(name.to_owned()));
+    names
+}
+
+/// The number of weights that training moves.
+pub fn count(module: &impl Module) -> usize {
+    let mut count = 0;
+    visit(module, |name, shape, _| {
+        if !is_statistic(name) {
+            count += shape.iter().product::<usize>();
+        }
+    });
+    count
+}
+
+/// Replaces each tensor of a module by what `change` makes of it; shapes stay.
+pub fn map<M: Module>(module: M, change: impl FnMut(&str, &[usize], Tensor<1>) -> Tensor<1>) -> M {
+    module.map(&mut Mapper { path: Path::default(), change })
+}
+
+/// The gradients of a module's weights, by name; weights that `gradients` leaves out are absent.
+pub fn gradients(module: &impl Module, gradients: Gradients) -> BTreeMap<String, Tensor<1>> {
+    let mut collector =
+        GradientCollector { path: Path::default(), gradients, found: BTreeMap::new() };
+    module.visit(&mut collector);
+    collector.found
+}
+
+fn visit(module: &impl Module, see: impl FnMut(&str, &[usize], Tensor<1>)) {
+    module.visit(&mut Visitor { path: Path::default(), see });
+}
+
+/// The field names from the root to where a walk has come.
+#[derive(Default)]
+struct Path(Vec<String>);
+
+impl Path {
+    fn enter(&mut self, name: &str) {
+        self.0.push(name.to_owned());
+    }
+
+    fn name(&self) -> String {
+        let levels: Vec<&str> =
+            self.0.iter().map(String::as_str).filter(|&level| level != "backbone").collect();
+        levels.join(".")
+    }
+}
+
+struct Visitor<F> {
+    path: Path,
+    see: F,
+}
+
+impl<F: FnMut(&str, &[usize], Tensor<1>)> ModuleVisitor for Visitor<F> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.enter(name);
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.0.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let tensor = param.val();
+        (self.see)(&self.path.name(), &tensor.dims(), flat(tensor));
+    }
+}
+
+struct GradientCollector {
+    path: Path,
+    gradients: Gradients,
+    found: BTreeMap<String, Tensor<1>>,
+}
+
+impl ModuleVisitor for GradientCollector {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.enter(name);
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.0.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(gradient) = param.val().grad_remove(&mut self.gradients) {
+            self.found.insert(self.path.name(), flat(gradient));
+        }
+    }
+}
+
+struct Mapper<F> {
+    path: Path,
+    change: F,
+}
+
+impl<F: FnMut(&str, &[usize], Tensor<1>) -> Tensor<1>> ModuleMapper for Mapper<F> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.enter(name);
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.0.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let name = self.path.name();
+        let learned = param.is_require_grad();
+        param.map(|tensor| {
+            let (shape, differentiated) = (tensor.dims(), tensor.is_autodiff());
+            let changed: Tensor<D> =
+                (self.change)(&name, &shape, flat(tensor.inner())).reshape(shape);
+            if differentiated { changed.autodiff().set_require_grad(learned) } else { changed }
+        })
+    }
+}
+
+fn flat<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
+    tensor.reshape([-1])
+}

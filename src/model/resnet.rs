@@ -1,0 +1,289 @@
+//! Residual networks: the backbone that localizer and classifier share.
+//!
+//! He et al., *Deep residual learning for image recognition*, 2016; the stride of
+//! a bottleneck is on its 3×3 convolution, as in torchvision. Field names are
+//! torchvision's, so that its weights load by name.
+
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor, activation::relu},
+};
+
+use super::layers::{BatchNorm, Conv, Pass, max_pool};
+use crate::config::{Backbone, ModelConfig, Stem};
+
+/// A residual network without its final pooling and classifier.
+#[derive(Module, Debug)]
+pub struct Resnet {
+    conv1: Conv,
+    bn1: BatchNorm,
+    conv2: Option<Conv>,
+    bn2: Option<BatchNorm>,
+    conv3: Option<Conv>,
+    bn3: Option<BatchNorm>,
+    layer1: Vec<Block>,
+    layer2: Vec<Block>,
+    layer3: Vec<Block>,
+    layer4: Vec<Block>,
+    #[module(skip)]
+    output_stride: usize,
+    #[module(skip)]
+    features: usize,
+}
+
+/// `relu(branch(x) + shortcut(x))`; a bottleneck has a third convolution.
+#[derive(Module, Debug)]
+struct Block {
+    conv1: Conv,
+    bn1: BatchNorm,
+    conv2: Conv,
+    bn2: BatchNorm,
+    conv3: Option<Conv>,
+    bn3: Option<BatchNorm>,
+    downsample: Option<(Conv, BatchNorm)>,
+}
+
+/// What tells one residual network from another.
+struct Architecture {
+    /// Blocks per stage.
+    blocks: [usize; 4],
+    /// Channels of the first stage; each stage doubles them.
+    width: usize,
+    /// Whether blocks squeeze, convolve and expand fourfold.
+    bottleneck: bool,
+}
+
+/// One stage: how many blocks, how wide, at which resolution.
+struct Stage {
+    blocks: usize,
+    planes: usize,
+    stride: usize,
+    /// Of the first block's convolution, which still sees the resolution before.
+    first_dilation: usize,
+    dilation: usize,
+}
+
+impl Resnet {
+    /// A network whose weights are yet to be drawn or loaded.
+    pub fn new(config: &ModelConfig, device: &Device) -> Self {
+        let architecture = Architecture::of(config.backbone);
+        let width = architecture.width;
+        let unit = |channels: [usize; 2], kernel, stride| {
+            (Conv::new(channels, kernel, stride, 1, device), BatchNorm::new(channels[1], device))
+        };
+        let (stem, mut channels) = match config.stem {
+            Stem::Classic => (vec![unit([3, width], 7, 2)], width),
+            Stem::Deep => {
+                let first = unit([3, width], 3, 2);
+                let second = unit([width, width], 3, 1);
+                (vec![first, second, unit([width, 2 * width], 3, 1)], 2 * width)
+            }
+        };
+        let mut stages = architecture.stages(config.output_stride).into_iter().map(|stage| {
+            let blocks = Block::stage(&stage, channels, architecture.bottleneck, device);
+            channels = stage.planes * architecture.expansion();
+            blocks
+        });
+        let mut next = || stages.next().expect("a residual network has four stages");
+        let [layer1, layer2, layer3, layer4] = [next(), next(), next(), next()];
+
+        let mut stem = stem.into_iter();
+        let (conv1, bn1) = stem.next().expect("a stem has at least one convolution");
+        let (conv2, bn2) = stem.next().unzip();
+        let (conv3, bn3) = stem.next().unzip();
+        Self {
+            conv1,
+            bn1,
+            conv2,
+            bn2,
+            conv3,
+            bn3,
+            layer1,
+            layer2,
+            layer3,
+            layer4,
+            output_stride: config.output_stride,
+            features: 8 * width * architecture.expansion(),
+        }
+    }
+
+    /// Shapes: `[B, 3, H, W]` → `[B, features, ⌈H/stride⌉, ⌈W/stride⌉]`.
+    pub fn forward(&self, images: Tensor<4>, pass: Pass) -> Tensor<4> {
+        let mut x = relu(self.bn1.forward(self.conv1.forward(images), pass));
+        for (conv, norm) in [(&self.conv2, &self.bn2), (&self.conv3, &self.bn3)] {
+            if let (Some(conv), Some(norm)) = (conv, norm) {
+                x = relu(norm.forward(conv.forward(x), pass));
+            }
+        }
+        x = max_pool(x);
+        for layer in [&self.layer1, &self.layer2, &self.layer3, &self.layer4] {
+            for block in layer {
+                x = block.forward(x, pass);
+            }
+        }
+        x
+    }
+
+    /// Channels of the last map.
+    pub fn features(&self) -> usize {
+        self.features
+    }
+
+    /// Rows and columns of the last map for an image of `height × width`.
+    pub fn grid(&self, [height, width]: [usize; 2]) -> [usize; 2] {
+        // Halving with rounding up, repeatedly, is one division with rounding up.
+        [height.div_ceil(self.output_stride), width.div_ceil(self.output_stride)]
+    }
+}
+
+impl Block {
+    fn stage(stage: &Stage, input: usize, bottleneck: bool, device: &Device) -> Vec<Self> {
+        let output = stage.planes * if bottleneck { 4 } else { 1 };
+        (0..stage.blocks)
+            .map(|index| match index {
+                0 => Self::new(
+                    [input, stage.planes, output],
+                    stage.stride,
+                    stage.first_dilation,
+                    bottleneck,
+                    device,
+                ),
+                _ => {
+                    Self::new([output, stage.planes, output], 1, stage.dilation, bottleneck, device)
+                }
+            })
+            .collect()
+    }
+
+    fn new(
+        [input, planes, output]: [usize; 3],
+        stride: usize,
+        dilation: usize,
+        bottleneck: bool,
+        device: &Device,
+    ) -> Self {
+        let conv = |channels, kernel, stride, dilation| {
+            Conv::new(channels, kernel, stride, dilation, device)
+        };
+        let norm = |channels| BatchNorm::new(channels, device);
+        let (conv1, conv2) = if bottleneck {
+            (conv([input, planes], 1, 1, 1), conv([planes, planes], 3, stride, dilation))
+        } else {
+            (conv([input, planes], 3, stride, dilation), conv([planes, planes], 3, 1, dilation))
+        };
+        let projected = stride != 1 || input != output;
+        Self {
+            conv1,
+            bn1: norm(planes),
+            conv2,
+            bn2: norm(planes),
+            conv3: bottleneck.then(|| conv([planes, output], 1, 1, 1)),
+            bn3: bottleneck.then(|| norm(output)),
+            downsample: projected.then(|| (conv([input, output], 1, stride, 1), norm(output))),
+        }
+    }
+
+    fn forward(&self, x: Tensor<4>, pass: Pass) -> Tensor<4> {
+        let mut out = relu(self.bn1.forward(self.conv1.forward(x.clone()), pass));
+        out = self.bn2.forward(self.conv2.forward(out), pass);
+        if let (Some(conv3), Some(bn3)) = (&self.conv3, &self.bn3) {
+            out = bn3.forward(conv3.forward(relu(out)), pass);
+        }
+        let shortcut = match &self.downsample {
+            Some((conv, norm)) => norm.forward(conv.forward(x), pass),
+            None => x,
+        };
+        relu(out + shortcut)
+    }
+}
+
+impl Architecture {
+    fn of(backbone: Backbone) -> Self {
+        let (blocks, width, bottleneck) = match backbone {
+            Backbone::Tiny => ([1, 1, 1, 1], 16, false),
+            Backbone::Resnet18 => ([2, 2, 2, 2], 64, false),
+            Backbone::Resnet34 => ([3, 4, 6, 3], 64, false),
+            Backbone::Resnet50 => ([3, 4, 6, 3], 64, true),
+            Backbone::Resnet101 => ([3, 4, 23, 3], 64, true),
+        };
+        Self { blocks, width, bottleneck }
+    }
+
+    fn expansion(&self) -> usize {
+        if self.bottleneck { 4 } else { 1 }
+    }
+
+    /// The stages, their strides turned into dilation once `output_stride` is reached.
+    fn stages(&self, output_stride: usize) -> [Stage; 4] {
+        // The stem and its pooling have already divided by four.
+        let (mut reached, mut dilation) = (4, 1);
+        let mut index = 0;
+        self.blocks.map(|blocks| {
+            let planes = self.width << index;
+            let wanted = if index == 0 { 1 } else { 2 };
+            let first_dilation = dilation;
+            let stride = if reached * wanted > output_stride { 1 } else { wanted };
+            if stride < wanted {
+                dilation *= wanted;
+            }
+            reached *= stride;
+            index += 1;
+            Stage { blocks, planes, stride, first_dilation, dilation }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{device, model::params};
+
+    fn resnet(backbone: Backbone, stem: Stem, output_stride: usize) -> Resnet {
+        let config = ModelConfig { backbone, stem, output_stride, ..ModelConfig::default() };
+        Resnet::new(&config, &device::cpu())
+    }
+
+    #[test]
+    fn the_published_backbones_have_the_published_number_of_weights() {
+        let deep = |backbone| params::count(&resnet(backbone, Stem::Deep, 32));
+        assert_eq!(deep(Backbone::Resnet18), 11_324_992);
+        assert_eq!(deep(Backbone::Resnet50), 23_631_808);
+        assert_eq!(deep(Backbone::Resnet101), 42_623_936);
+        // torchvision's resnet18 and resnet34 without `fc`.
+        let classic = |backbone| params::count(&resnet(backbone, Stem::Classic, 32));
+        assert_eq!(classic(Backbone::Resnet18), 11_176_512);
+        assert_eq!(classic(Backbone::Resnet34), 21_284_672);
+    }
+
+    #[test]
+    fn the_output_stride_decides_the_size_of_the_last_map_and_never_the_weights() {
+        let images = Tensor::<4>::ones([1, 3, 72, 40], &device::cpu());
+        for (stride, grid) in [(32, [3, 2]), (16, [5, 3]), (8, [9, 5])] {
+            let network = resnet(Backbone::Tiny, Stem::Deep, stride);
+            let [_, features, height, width] =
+                network.forward(images.clone(), Pass::Evaluate).dims();
+            assert_eq!([height, width], grid);
+            assert_eq!(network.grid([72, 40]), grid);
+            assert_eq!(features, network.features());
+            assert_eq!(
+                params::count(&network),
+                params::count(&resnet(Backbone::Tiny, Stem::Deep, 32))
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_torchvision() {
+        let names = params::names(&resnet(Backbone::Resnet50, Stem::Classic, 32));
+        for name in [
+            "conv1.weight",
+            "bn1.running_mean",
+            "layer1.0.downsample.0.weight",
+            "layer1.0.downsample.1.running_var",
+            "layer4.2.conv3.weight",
+            "layer4.2.bn3.bias",
+        ] {
+            assert!(names.iter().any(|known| known == name), "{name} is missing");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Weight files: safetensors in and out, PyTorch's `.pth` in.
+//!
+//! Pickles are interpreted, never executed: only tensors come out of them.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt, fs,
+    io::{Read as _, Write as _},
+    path::Path,
+};
+
+use burn::store::pytorch_reader::{DType as TorchType, PytorchReader};
+use half::{bf16, f16};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{
+    Model,
+    known::verify,
+    layers::tensor,
+    params::{self, Array},
+};
+use crate::error::{Error, Result};
+
+/// The one metadata key we write: several would come out in random order.
+const METADATA_KEY: &str = "pinpoint";
+
+/// Tensors by name.
+pub type Arrays = BTreeMap<String, Array>;
+
+/// What became of the tensors of a weight file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// Names that were found and loaded.
+    pub loaded: Vec<String>,
+    /// Names in the file that the model has no place for.
+    pub skipped: Vec<String>,
+    /// Names of the model that the file does not have; they keep their drawn values.
+    pub missing: Vec<String>,
+}
+
+impl fmt::Display for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tensors loaded", self.loaded.len())?;
+        for (kind, names) in [("skipped", &self.skipped), ("missing", &self.missing)] {
+            if !names.is_empty() {
+                write!(f, "; {} {kind}: {}", names.len(), names.join(", "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a weight file of either kind, told apart by content.
+///
+/// A file with a published name must also have the published content.
+pub fn read(path: &Path) -> Result<Arrays> {
+    verify(path)?;
+    let mut start = [0; 9];
+    let mut file = fs::File::open(path).map_err(Error::file("read", path))?;
+    let length = file.read(&mut start).map_err(Error::file("read", path))?;
+    // A safetensors file starts with the length of its JSON header.
+    if length == 9 && start[8] == b'{' { read_safetensors(path) } else { read_pytorch(path) }
+}
+
+/// Reads the tensors of a safetensors file, and what [`write`] noted beside them.
+pub fn read_with_note<T: DeserializeOwned>(path: &Path) -> Result<(Arrays, T)> {
+    let bytes = fs::read(path).map_err(Error::file("read", path))?;
+    let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|error| broken(path, &error))?;
+    let note = header.metadata().as_ref().and_then(|notes| notes.get(METADATA_KEY));
+    let note = note.ok_or_else(|| broken(path, &"it was not written by pinpoint"))?;
+    let note = serde_json::from_str(note).map_err(|error| broken(path, &error))?;
+    Ok((arrays(path, &bytes)?, note))
+}
+
+/// Writes tensors and a note; the file appears whole or not at all.
+pub fn write(path: &Path, arrays: &Arrays, note: &impl Serialize) -> Result<()> {
+    let bytes: Vec<(&String, &Array, Vec<u8>)> = arrays
+        .iter()
+        .map(|(name, array)| {
+            (name, array, array.values.iter().flat_map(|value| value.to_le_bytes()).collect())
+        })
+        .collect();
+    let views = bytes.iter().map(|(name, array, bytes)| {
+        let view = TensorView::new(Dtype::F32, array.shape.clone(), bytes);
+        (*name, view.expect("an array has as many values as its shape says"))
+    });
+    let note = serde_json::to_string(note).expect("notes are plain data");
+    let metadata = HashMap::from([(METADATA_KEY.to_owned(), note)]);
+    let file = safetensors::serialize(views, Some(metadata));
+    write_atomically(path, &file.expect("names and shapes are valid"))
+}
+
+/// Writes a file so that a reader finds the old content or the new, whatever happens in between.
+pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
+    let temporary = path.with_extension("part");
+    let save = || {
+        let mut file = fs::File::create(&temporary)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    save().map_err(|source| {
+        // What is left of a failed attempt would only confuse; the old file is untouched.
+        let _ = fs::remove_file(&temporary);
+        Error::File { action: "write", path: path.to_owned(), source }
+    })
+}
+
+/// Puts the tensors of a weight file into a model, by name.
+///
+/// Tensors of the same name must have the same shape, and at least the backbone
+/// must be there; heads of another task and torchvision's `fc` are skipped.
+pub fn load(model: Model, path: &Path, arrays: &Arrays) -> Result<(Model, Loaded)> {
+    let arrays: BTreeMap<String, &Array> =
+        arrays.iter().map(|(name, array)| (our_name(name), array)).collect();
+    let mut report = Loaded::default();
+    let mut misfits = Vec::new();
+    let model = params::map(model, |name, shape, weights| match arrays.get(name) {
+        Some(array) if array.shape == shape => {
+            report.loaded.push(name.to_owned());
+            tensor(array.values.clone(), [array.values.len()], &weights.device())
+        }
+        // A head for other classes is no reason to refuse a backbone.
+        Some(_) if is_head(name) => {
+            report.missing.push(name.to_owned());
+            weights
+        }
+        Some(array) => {
+            misfits.push(format!("`{name}` is {:?} where the model has {shape:?}", array.shape));
+            weights
+        }
+        None => {
+            report.missing.push(name.to_owned());
+            weights
+        }
+    });
+    report.skipped = arrays.keys().filter(|name| !report.loaded.contains(name)).cloned().collect();
+    let absent = report.missing.iter().filter(|name| !is_head(name)).cloned();
+    misfits.extend(absent.map(|name| format!("`{name}` is missing")));
+    if misfits.is_empty() { Ok((model, report)) } else { Err(other_architecture(path, &misfits)) }
+}
+
+fn is_head(name: &str) -> bool {
+    name.starts_with("localizer.") || name.starts_with("classifier.")
+}
+
+/// The name of a tensor in our models, from what other programs call it.
+fn our_name(name: &str) -> String {
+    let name = name.strip_prefix("module.").unwrap_or(name);
+    let name = name.strip_prefix("backbone.").unwrap_or(name);
+    name.replace("headseg.to_modalities.", "localizer.")
+        .replace("cl32.to_modalities.", "classifier.")
+}
+
+fn read_safetensors(path: &Path) -> Result<Arrays> {
+    let bytes = fs::read(path).map_err(Error::file("read", path))?;
+    arrays(path, &bytes)
+}
+
+fn arrays(path: &Path, bytes: &[u8]) -> Result<Arrays> {
+    let file = SafeTensors::deserialize(bytes).map_err(|error| broken(path, &error))?;
+    let mut arrays = Arrays::new();
+    for (name, view) in file.iter() {
+        let kind = match view.dtype() {
+            Dtype::F32 => Float::Single,
+            Dtype::F64 => Float::Double,
+            Dtype::F16 => Float::Half,
+            Dtype::BF16 => Float::Brain,
+            // Counters such as `num_batches_tracked`.
+            _ => continue,
+        };
+        let values = kind.decode(view.data());
+        arrays.insert(name.to_owned(), Array { shape: view.shape().to_vec(), values });
+    }
+    Ok(arrays)
+}
+
+fn read_pytorch(path: &Path) -> Result<Arrays> {
+    let reader = PytorchReader::new(path).map_err(|error| broken(path, &error))?;
+    // Training checkpoints keep the weights one level down.
+    let reader = match reader.keys().iter().any(|key| key.starts_with("state_dict.")) {
+        true => PytorchReader::with_top_level_key(path, "state_dict")
+            .map_err(|error| broken(path, &error))?,
+        false => reader,
+    };
+    let mut names = reader.keys();
+    names.sort_unstable();
+    let mut arrays = Arrays::new();
+    for name in names {
+        let Some(found) = reader.get(&name) else { continue };
+        let kind = match found.dtype() {
+            TorchType::F32 => Float::Single,
+            TorchType::F64 => Float::Double,
+            TorchType::F16 => Float::Half,
+            TorchType::BF16 => Float::Brain,
+            _ => continue,
+        };
+        let shape = found.shape().to_vec();
+        let values = kind.decode(&found.read().map_err(Error::file("read", path))?);
+        if values.len() != shape.iter().product::<usize>() {
+            return Err(broken(path, &format!("`{name}` is cut short")));
+        }
+        arrays.insert(name, Array { shape, values });
+    }
+    Ok(arrays)
+}
+
+/// How a file stores numbers; always little-endian.
+#[derive(Clone, Copy)]
+enum Float {
+    Half,
+    Brain,
+    Single,
+    Double,
+}
+
+impl Float {
+    fn decode(self, bytes: &[u8]) -> Vec<f32> {
+        fn each<const N: usize>(bytes: &[u8], decode: impl Fn([u8; N]) -> f32) -> Vec<f32> {
+            bytes.as_chunks().0.iter().map(|chunk| decode(*chunk)).collect()
+        }
+        match self {
+            Self::Half => each(bytes, |b| f16::from_le_bytes(b).to_f32()),
+            Self::Brain => each(bytes, |b| bf16::from_le_bytes(b).to_f32()),
+            Self::Single => each(bytes, f32::from_le_bytes),
+            Self::Double => each(bytes, |b| f64::from_le_bytes(b) as f32),
+        }
+    }
+}
+
+fn broken(path: &Path, reason: &dyn fmt::Display) -> Error {
+    Error::Weights {
+        path: path.to_owned(),
+        problem: format!("not a usable weight file ({reason})"),
+        remedy:
+            "give a `.safetensors` file, or a `.pth` file with a state dict; fetch it again if \
+                 it was cut short"
+                .to_owned(),
+    }
+}
+
+fn other_architecture(path: &Path, misfits: &[String]) -> Error {
+    const SHOWN: usize = 3;
+    let more = misfits.len().saturating_sub(SHOWN);
+    let mut shown = misfits[..misfits.len().min(SHOWN)].join(", ");
+    if more > 0 {
+        shown.push_str(&format!(", and {more} more"));
+    }
+    Error::Weights {
+        path: path.to_owned(),
+        problem: format!("weights of another architecture ({shown})"),
+        remedy: "set `model.backbone` and `model.stem` to what the weights were trained with; \
+                 torchvision's have `stem = \"classic\"`"
+            .to_owned(),
+    }
+}
