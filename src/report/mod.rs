@@ -15,3 +15,7 @@ pub mod canvas;
 pub mod chart;
 /// Heat maps, masks, contours and boxes on images, and galleries of them.
 pub mod overlay;
+/// How a run has gone so far.
+mod training;
+
+pub use training::training_curves;

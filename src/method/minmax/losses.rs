@@ -1,0 +1,130 @@
+//! The three terms that training minimizes.
+
+use burn::tensor::{Int, Tensor, TensorData, activation::log_softmax};
+
+use super::erase::Verdict;
+use crate::model::layers::values;
+
+/// What was minimized, averaged over the samples of a batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Losses {
+    /// Cross-entropy of the localizer, averaged over the looks that were taken.
+    pub localizer: f64,
+    /// Cross-entropy of the classifier on the foreground.
+    pub foreground: f64,
+    /// Distance of the classifier from knowing nothing about the background; at least `ln C`.
+    pub background: f64,
+}
+
+impl Losses {
+    /// The sum of the terms.
+    pub fn total(&self) -> f64 {
+        self.localizer + self.foreground + self.background
+    }
+
+    /// Whether every term is a number.
+    pub fn is_finite(&self) -> bool {
+        self.total().is_finite()
+    }
+}
+
+/// How far a prediction is from the label.
+///
+/// Equations 1 and 3 of `docs/method.md`, for each sample,
+///
+/// ```text
+/// H = −log p̂_y
+/// ```
+///
+/// It is zero exactly when the label has all the probability.
+/// Shapes: `scores [B, C]` → `[B]`.
+pub fn cross_entropy(scores: Tensor<2>, labels: &[usize]) -> Tensor<1> {
+    let batch = labels.len();
+    let labels: Vec<i64> = labels.iter().map(|&label| label as i64).collect();
+    let labels: Tensor<2, Int> =
+        Tensor::from_data(TensorData::new(labels, [batch, 1]), &scores.device());
+    -log_softmax(scores, 1).gather(1, labels).reshape([batch])
+}
+
+/// How far the classifier is from knowing *nothing* about the background.
+///
+/// Equation 2 of `docs/method.md`: the cross-entropy of the prediction `p̂⁻` on
+/// the hidden-foreground image against the uniform distribution over `C` classes,
+///
+/// ```text
+/// L⁻ = −(1/C) Σ_c log p̂⁻_c
+/// ```
+///
+/// It is smallest, `ln C`, exactly when every class is equally likely: when the
+/// mask has left no evidence behind. Shapes: `scores [B, C]` → `[B]`.
+pub fn ignorance(scores: Tensor<2>) -> Tensor<1> {
+    let [batch, _] = scores.dims();
+    -log_softmax(scores, 1).mean_dim(1).reshape([batch])
+}
+
+/// What scores say about their samples.
+///
+/// Shapes: `scores [B, C]`.
+pub fn verdicts(scores: Tensor<2>, labels: &[usize]) -> Vec<Verdict> {
+    let [_, classes] = scores.dims();
+    let log_probabilities = values(log_softmax(scores.inner(), 1));
+    let judge = |(row, &label): (&[f32], &usize)| {
+        let (best, log_confidence) = row
+            .iter()
+            .copied()
+            .enumerate()
+            // The first of equals, as everywhere.
+            .fold((0, f32::NEG_INFINITY), |best, next| if next.1 > best.1 { next } else { best });
+        Verdict { correct: best == label, confidence: log_confidence.exp(), loss: -row[label] }
+    };
+    log_probabilities.chunks_exact(classes).zip(labels).map(judge).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{device, model::layers::tensor};
+
+    fn scores(rows: &[f32], classes: usize) -> Tensor<2> {
+        tensor(rows.to_vec(), [rows.len() / classes, classes], &device::cpu())
+    }
+
+    #[test]
+    fn cross_entropy_is_minus_the_logarithm_of_the_label_s_probability() {
+        // exp(scores) are 1, 3 and 4, 4: the labels have probabilities ¾ and ½.
+        let scores = scores(&[0.0, 3.0_f32.ln(), 4.0_f32.ln(), 4.0_f32.ln()], 2);
+        let losses = values(cross_entropy(scores, &[1, 0]));
+        assert!((losses[0] + 0.75_f32.ln()).abs() < 1e-6, "{losses:?}");
+        assert!((losses[1] - 2.0_f32.ln()).abs() < 1e-6, "{losses:?}");
+    }
+
+    #[test]
+    fn ignorance_of_a_certain_classifier_is_large() {
+        // Probabilities ¼ and ¾: ½ (ln 4 + ln 4/3).
+        let loss = values(ignorance(scores(&[0.0, 3.0_f32.ln()], 2)))[0];
+        assert!((loss - 0.5 * (4.0_f32.ln() + (4.0_f32 / 3.0).ln())).abs() < 1e-6, "{loss}");
+    }
+
+    #[test]
+    fn verdicts_name_the_best_class_its_probability_and_the_label_s_loss() {
+        let found = verdicts(scores(&[0.0, 3.0_f32.ln(), 3.0_f32.ln(), 0.0], 2), &[1, 1]);
+        assert!(found[0].correct && !found[1].correct);
+        assert!((found[1].confidence - 0.75).abs() < 1e-6);
+        assert!((found[1].loss - 4.0_f32.ln()).abs() < 1e-6);
+    }
+
+    proptest! {
+        #[test]
+        fn ignorance_is_at_least_the_logarithm_of_the_number_of_classes(
+            row in prop::collection::vec(-30.0_f32..30.0, 2..8),
+        ) {
+            let classes = row.len();
+            let floor = (classes as f32).ln();
+            prop_assert!(values(ignorance(scores(&row, classes)))[0] >= floor - 1e-5);
+            let even = vec![row[0]; classes];
+            prop_assert!((values(ignorance(scores(&even, classes)))[0] - floor).abs() < 1e-5);
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! One step of training, without the optimizer: this is the method.
+//!
+//! ```text
+//! look       localize ─▶ mask ─▶ trust ─▶ max ─▶ erase     up to u + 1 times, each
+//!                                                          loss goes backward at once
+//! judge      image × mask, image × (1 − mask) ─▶ classify  two more backward passes
+//! ```
+//!
+//! One backward pass at a time keeps the memory of a step independent of the
+//! number of rounds.
+
+use std::collections::BTreeMap;
+
+use burn::tensor::{Gradients, Tensor};
+
+use super::{
+    dropout::Dropout,
+    erase::Trust,
+    fill::{erase, fill},
+    losses::{Losses, cross_entropy, ignorance, verdicts},
+};
+use crate::{
+    config::{Config, MaskGradient, Statistics},
+    model::{Model, Pass, Response, Rules, layers::values, mask::split, params},
+};
+
+/// The gradient of a batch's loss, by weight.
+pub type GradientSum = BTreeMap<String, Tensor<1>>;
+
+/// A step of training on one batch.
+#[derive(Debug)]
+pub struct Step<'a> {
+    /// Settings of the run.
+    pub config: &'a Config,
+    /// The network, on a device that differentiates.
+    pub model: &'a Model,
+    /// `[B, 3, H, W]`, not differentiated.
+    pub images: Tensor<4>,
+    /// One class index per image.
+    pub labels: &'a [usize],
+    /// What is dropped of the sorted cells.
+    pub dropout: &'a Dropout,
+    /// u of this epoch; 0 before erasing starts.
+    pub rounds: usize,
+    /// Decides how far each look counts.
+    pub trust: Trust,
+    /// Mean colour of the normalized training images, for [`Fill::Mean`](crate::config::Fill).
+    pub mean_colour: [f32; 3],
+}
+
+/// What a step found out.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The loss of the batch.
+    pub losses: Losses,
+    /// Gradient of the weighted loss, batch mean.
+    pub gradients: GradientSum,
+    /// How many images the classifier named wrongly on their foreground.
+    pub mistakes: usize,
+    /// How many images each look was given.
+    pub looks: Vec<usize>,
+    /// The accumulated masks, `[B, 1, H, W]`.
+    pub mask: Tensor<4>,
+}
+
+/// How the images of a batch stand after some rounds; `[1, …]` tensors, one per image.
+struct Looked {
+    erased: Vec<Tensor<4>>,
+    masks: Vec<Tensor<4>>,
+}
+
+/// One look of the localizer at some images of the batch.
+struct Look {
+    active: Vec<usize>,
+    weights: Vec<f32>,
+}
+
+impl Step<'_> {
+    /// Computes the loss of the batch and its gradient.
+    pub fn run(mut self) -> Outcome {
+        let mut gradients = GradientSum::new();
+        let detached = self.config.mask.gradient == MaskGradient::Detached;
+
+        let mut looked = self.unseen();
+        let (mut looks, mut localizer_loss) = (Vec::new(), 0.0);
+        for round in 0..Trust::looks(self.rounds, self.config.semantics) {
+            let active = self.trust.active();
+            if active.is_empty() {
+                break;
+            }
+            let labels: Vec<usize> = active.iter().map(|&i| self.labels[i]).collect();
+            let response = self.localize(&looked, &active, self.look_pass(round));
+            let verdicts = verdicts(response.scores.clone(), &labels);
+            let weights = if self.rounds == 0 {
+                // Without erasing there is nothing to trust: the mask counts as it is.
+                vec![1.0; active.len()]
+            } else {
+                self.trust.weigh(&active, &verdicts)
+            };
+            localizer_loss += verdicts.iter().map(|v| f64::from(v.loss)).sum::<f64>();
+            let look = Look { active, weights };
+            let mask = response.detached().mask(self.size(), &self.rules());
+            self.remember(&mut looked, &look, mask);
+            if detached {
+                self.add(&mut gradients, self.localizer_loss(&response, &labels).backward());
+            }
+            looks.push(look);
+        }
+
+        let mask = Tensor::cat(looked.masks, 0);
+        let judged = self.judge(&mask, &mut gradients);
+        if let Some(through) = judged.mask_gradient {
+            self.look_again(&looks, &mask, &through, &mut gradients);
+        }
+
+        let batch = self.labels.len() as f64;
+        let seen: usize = looks.iter().map(|look| look.active.len()).sum();
+        let losses = Losses { localizer: localizer_loss / seen as f64, ..judged.losses };
+        let losses = Losses {
+            foreground: losses.foreground / batch,
+            background: losses.background / batch,
+            ..losses
+        };
+        let looks = looks.iter().map(|look| look.active.len()).collect();
+        Outcome { losses, gradients, mistakes: judged.mistakes, looks, mask }
+    }
+
+    /// Every image intact, every mask empty.
+    fn unseen(&self) -> Looked {
+        let images = each(&self.images);
+        let empty = |image: &Tensor<4>| image.clone().slice([0..1, 0..1]).zeros_like();
+        Looked { masks: images.iter().map(empty).collect(), erased: images }
+    }
+
+    fn localize(&self, looked: &Looked, active: &[usize], pass: Pass) -> Response {
+        let images = active.iter().map(|&i| looked.erased[i].clone()).collect();
+        let keep = self.dropout.of_localizer(active, self.labels.len());
+        let images = Tensor::cat(images, 0).autodiff();
+        self.model.localize(images, pass, &self.rules(), keep.as_deref())
+    }
+
+    /// Adds a look to the masks, and hides from the images what they show by now.
+    fn remember(&self, looked: &mut Looked, look: &Look, mask: Tensor<4>) {
+        let intact = each(&self.images);
+        for ((&i, &weight), mask) in look.active.iter().zip(&look.weights).zip(each(&mask)) {
+            if weight == 0.0 {
+                continue;
+            }
+            let grown = looked.masks[i].clone().max_pair(mask * weight);
+            let base = if self.config.erase.from_intact { &intact[i] } else { &looked.erased[i] };
+            let filling = fill(&intact[i], self.config.erase.fill, self.mean_colour);
+            looked.erased[i] = erase(base.clone(), grown.clone(), filling);
+            looked.masks[i] = grown;
+        }
+    }
+
+    /// The localizer's share of the loss: the mean over the *batch*, stopped samples included.
+    fn localizer_loss(&self, response: &Response, labels: &[usize]) -> Tensor<1> {
+        let share = self.config.loss.localizer / self.labels.len() as f64;
+        cross_entropy(response.scores.clone(), labels).sum() * share
+    }
+
+    /// Splits the images by their masks and asks the classifier about both halves.
+    fn judge(&self, mask: &Tensor<4>, gradients: &mut GradientSum) -> Judged {
+        let batch = self.labels.len() as f64;
+        let pass = match self.config.model.statistics {
+            Statistics::All => Pass::Train,
+            Statistics::Localizer => Pass::TrainOnly,
+        };
+        let through = self.config.mask.gradient == MaskGradient::Through;
+        let mut judged = Judged::default();
+        for half in 0..2 {
+            // A leaf of its own for each half, since each half's graph is consumed at once.
+            let leaf = mask.clone().autodiff().set_require_grad(through);
+            let images = split(self.images.clone().autodiff(), leaf.clone())[half].clone();
+            let keep = self.dropout.classifier.as_deref();
+            let scores = self.model.classify(images, pass, &self.rules(), keep).scores;
+            let (losses, weight) = if half == 0 {
+                judged.mistakes = verdicts(scores.clone(), self.labels)
+                    .iter()
+                    .filter(|verdict| !verdict.correct)
+                    .count();
+                (cross_entropy(scores, self.labels), self.config.loss.foreground)
+            } else {
+                (ignorance(scores), self.config.loss.background)
+            };
+            let sum = losses.sum();
+            let total = f64::from(values(sum.clone().inner())[0]);
+            if half == 0 {
+                judged.losses.foreground = total;
+            } else {
+                judged.losses.background = total;
+            }
+            let mut found = (sum * (weight / batch)).backward();
+            if let Some(gradient) = leaf.grad_remove(&mut found) {
+                judged.mask_gradient = Some(match judged.mask_gradient.take() {
+                    Some(sum) => sum + gradient,
+                    None => gradient,
+                });
+            }
+            self.add(gradients, found);
+        }
+        judged
+    }
+
+    /// Takes the same looks once more, now to bring the mask's gradient back to the localizer.
+    ///
+    /// A mask's gradient is only known after the last look, and keeping every
+    /// look's graph until then would make memory grow with the number of rounds.
+    fn look_again(
+        &self,
+        looks: &[Look],
+        final_mask: &Tensor<4>,
+        through: &Tensor<4>,
+        gradients: &mut GradientSum,
+    ) {
+        let mut looked = self.unseen();
+        let (final_masks, through) = (each(final_mask), each(through));
+        for look in looks {
+            let labels: Vec<usize> = look.active.iter().map(|&i| self.labels[i]).collect();
+            let response = self.localize(&looked, &look.active, Pass::TrainOnly);
+            let mut loss = self.localizer_loss(&response, &labels);
+            let constant = response.detached().mask(self.size(), &self.rules());
+
+            // Only where this look decided the accumulated mask does the gradient reach it.
+            let shares = look.active.iter().zip(&look.weights).zip(each(&constant)).map(
+                |((&i, &weight), mask)| {
+                    let decided = (mask * weight).equal(final_masks[i].clone()).float();
+                    through[i].clone() * decided * weight
+                },
+            );
+            let shares = Tensor::cat(shares.collect(), 0).autodiff();
+            loss = loss + (response.mask(self.size(), &self.rules()) * shares).sum();
+            self.remember(&mut looked, look, constant);
+            self.add(gradients, loss.backward());
+        }
+    }
+
+    /// Whether a look moves the running statistics.
+    fn look_pass(&self, round: usize) -> Pass {
+        match self.config.model.statistics {
+            Statistics::Localizer if round > 0 => Pass::TrainOnly,
+            _ => Pass::Train,
+        }
+    }
+
+    fn add(&self, sum: &mut GradientSum, gradients: Gradients) {
+        for (name, gradient) in params::gradients(self.model, gradients) {
+            let total = match sum.remove(&name) {
+                Some(total) => total + gradient,
+                None => gradient,
+            };
+            sum.insert(name, total);
+        }
+    }
+
+    fn size(&self) -> [usize; 2] {
+        let [_, _, height, width] = self.images.dims();
+        [height, width]
+    }
+
+    fn rules(&self) -> Rules<'_> {
+        Rules::new(self.config)
+    }
+}
+
+#[derive(Default)]
+struct Judged {
+    /// Sums over the batch.
+    losses: Losses,
+    mistakes: usize,
+    mask_gradient: Option<Tensor<4>>,
+}
+
+/// The images of a batch, each with a batch axis of one.
+fn each(batch: &Tensor<4>) -> Vec<Tensor<4>> {
+    let [count, _, _, _] = batch.dims();
+    (0..count).map(|i| batch.clone().slice_dim(0, i..i + 1)).collect()
+}
