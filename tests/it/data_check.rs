@@ -1,5 +1,4 @@
 //! `pinpoint data check` and `doctor`, as a user meets them.
-#![expect(clippy::unwrap_used, reason = "what the tests share is test code too")]
 
 use std::{
     env, fs,

@@ -1,9 +1,4 @@
 //! Folds and validation splits: the published algorithm and `pinpoint data split`.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "what the tests share is test code too"
-)]
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,4 @@
 //! The synthetic set: laws of its pictures, and `pinpoint data synth`.
-#![expect(clippy::unwrap_used, reason = "what the tests share is test code too")]
 
 use std::{collections::BTreeMap, fs, path::Path};
 

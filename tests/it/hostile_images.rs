@@ -2,7 +2,6 @@
 //!
 //! Whatever a file holds, reading it ends in pixels or in a message that names
 //! the file, the problem and the remedy. It never ends the process.
-#![expect(clippy::unwrap_used, reason = "a failed preparation fails the test")]
 
 use std::{
     fs,

@@ -1,4 +1,5 @@
 //! The whole product from outside: one binary, one module per concern.
+#![expect(clippy::unwrap_used, reason = "what the tests share is test code too")]
 
 mod data_check;
 mod data_split;
@@ -8,3 +9,4 @@ mod loader;
 mod metrics_parity;
 mod parity;
 mod tidy;
+mod train;

@@ -1,1 +1,94 @@
-//! tidy.
+//! The rules of ARCHITECTURE.md that a machine can check.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Every Rust file below a folder of the repository, with its text without comments.
+fn sources(folder: &str) -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    let mut folders: Vec<PathBuf> = vec![root.join(folder)];
+    while let Some(next) = folders.pop() {
+        if next.is_file() {
+            files.push(next);
+            continue;
+        }
+        folders.extend(fs::read_dir(&next).unwrap().map(|entry| entry.unwrap().path()));
+    }
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    files.sort();
+    let relative = |path: &Path| path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+    files.iter().map(|path| (relative(path), code(&fs::read_to_string(path).unwrap()))).collect()
+}
+
+/// The text without its comments.
+fn code(text: &str) -> String {
+    text.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+}
+
+/// Fails with every file below `folder` that holds one of the words.
+fn forbid(folder: &str, words: &[&str], exempt: &[&str]) {
+    let found: Vec<String> = sources(folder)
+        .into_iter()
+        .filter(|(path, _)| !exempt.iter().any(|exempt| path.starts_with(exempt)))
+        .flat_map(|(path, text)| {
+            let hits = words.iter().filter(move |word| text.contains(**word));
+            hits.map(move |word| format!("{path}: {word}"))
+        })
+        .collect();
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn what_needs_no_tensors_does_not_import_them() {
+    for folder in ["src/data", "src/metrics", "src/report", "src/config", "crates"] {
+        forbid(folder, &["burn::", "burn_"], &[]);
+    }
+    for file in ["src/method/minmax/erase.rs", "src/train/schedule.rs", "src/train/event.rs"] {
+        forbid(file, &["burn::"], &[]);
+    }
+}
+
+#[test]
+fn the_library_neither_prints_nor_reads_the_environment() {
+    let words = ["println!", "print!(", "dbg!", "std::env", "env::var"];
+    forbid("src", &words, &["src/bin/"]);
+    // Within the command, only one file prints.
+    forbid("src/bin", &["println!", "print!(", "stdout()"], &["src/bin/pinpoint/ui.rs"]);
+}
+
+#[test]
+fn backends_are_named_in_one_place() {
+    forbid("src", &["flex", "Flex", "cuda", "wgpu", "vulkan"], &["src/device.rs"]);
+}
+
+#[test]
+fn unsafe_code_lives_in_the_kernel_crate() {
+    let words = ["unsafe {", "unsafe fn", "unsafe impl"];
+    forbid("src", &words, &[]);
+    forbid("crates/dense-crf", &words, &[]);
+}
+
+#[test]
+fn randomness_comes_from_the_named_streams() {
+    forbid("src", &["rand::", "thread_rng", "RandomState"], &["src/data/split"]);
+}
+
+#[test]
+fn a_training_batch_has_no_mask() {
+    let (_, text) = sources("src/data/loader")
+        .into_iter()
+        .find(|(_, text)| text.contains("pub struct Batch {"))
+        .expect("the loader defines `Batch`");
+    let fields = text.split("pub struct Batch {").nth(1).unwrap().split('}').next().unwrap();
+    assert!(!fields.to_lowercase().contains("mask") && !fields.contains("truth"), "{fields}");
+}
+
+#[test]
+fn the_search_finds_what_it_is_meant_to_find() {
+    assert_eq!(code("let a = 1; // unsafe {\nunsafe { b }"), "let a = 1; \nunsafe { b }");
+    let hit = std::panic::catch_unwind(|| forbid("src/device.rs", &["Device::flex"], &[]));
+    assert!(hit.is_err(), "a forbidden word must be found");
+}

@@ -1,8 +1,15 @@
 //! The `pinpoint` command.
 
+mod bench;
+mod choice;
 mod data;
+mod demo;
 mod doctor;
+mod machine;
+mod overrides;
+mod train;
 mod ui;
+mod weights;
 
 use std::process::ExitCode;
 
@@ -20,7 +27,11 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::Demo),
     Data(data::Data),
+    Train(train::Train),
+    Weights(weights::Weights),
+    Bench(bench::Bench),
     Doctor(doctor::Doctor),
 }
 
@@ -29,7 +40,11 @@ fn main() -> ExitCode {
     let Cli { command } = Cli::parse();
     let ui = &mut Ui::new();
     let outcome = match command {
+        Command::Demo(demo) => demo.run(ui),
         Command::Data(data) => data.run(ui),
+        Command::Train(train) => train.run(ui),
+        Command::Weights(weights) => weights.run(ui),
+        Command::Bench(bench) => bench.run(ui),
         Command::Doctor(doctor) => doctor.run(ui),
     };
     outcome.unwrap_or_else(|error| {

@@ -8,7 +8,7 @@ use std::{
     io::{self, ErrorKind, IsTerminal, Write},
     process,
     sync::{
-        Mutex,
+        Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -31,7 +31,7 @@ pub(crate) struct Ui {
 
 /// How far a piece of work has come; may be advanced from any thread.
 pub(crate) struct Progress {
-    what: String,
+    what: Mutex<String>,
     total: u64,
     done: AtomicU64,
     shown: Shown,
@@ -92,7 +92,7 @@ impl Ui {
         } else {
             Shown::Lines(Mutex::new(Instant::now()))
         };
-        Progress { what: what.to_owned(), total, done: AtomicU64::new(0), shown }
+        Progress { what: Mutex::new(what.to_owned()), total, done: AtomicU64::new(0), shown }
     }
 
     fn say(&self, prefix: &str, colour: &str, text: &str) {
@@ -120,9 +120,36 @@ impl Progress {
                     && last.elapsed() >= PLAIN_INTERVAL
                 {
                     *last = Instant::now();
-                    let Self { what, total, .. } = self;
-                    let _ = writeln!(io::stderr(), "{what}: {done} of {total}");
+                    let what = self.what.lock().unwrap_or_else(PoisonError::into_inner);
+                    let _ = writeln!(io::stderr(), "{what}: {done} of {}", self.total);
                 }
+            }
+        }
+    }
+
+    /// Says what the work is at.
+    pub(crate) fn describe(&self, text: String) {
+        if let Shown::Bar(bar) = &self.shown {
+            bar.set_message(text.clone());
+        }
+        *self.what.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+
+    /// Counts pieces that were done before, so that they do not make the rest look fast.
+    pub(crate) fn skip(&self, pieces: u64) {
+        self.done.fetch_add(pieces, Ordering::Relaxed);
+        if let Shown::Bar(bar) = &self.shown {
+            bar.inc(pieces);
+            bar.reset_eta();
+        }
+    }
+
+    /// Leaves a line above the bar.
+    pub(crate) fn say(&self, line: &str) {
+        match &self.shown {
+            Shown::Bar(bar) => bar.println(line),
+            Shown::Lines(_) => {
+                let _ = writeln!(io::stderr(), "{line}");
             }
         }
     }

@@ -3,7 +3,6 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::ensure;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pinpoint::{
     config::DataConfig,
     data::{
@@ -11,9 +10,11 @@ use pinpoint::{
         check::{Inspection, SplitSummary, Summary, inspect},
     },
 };
-use serde::{Deserialize, de::IntoDeserializer, de::value::Error as ValueError};
 
-use crate::ui::Ui;
+use crate::{
+    choice::{self, named},
+    ui::Ui,
+};
 
 /// Classes shown in the table unless all are asked for.
 const SHOWN_CLASSES: usize = 20;
@@ -25,7 +26,7 @@ pub(crate) struct Check {
     path: PathBuf,
 
     /// How the dataset is laid out, if it should not be told from its files
-    #[arg(long, value_parser = named::<Layout>(LAYOUTS))]
+    #[arg(long, value_parser = choice::layout())]
     layout: Option<Layout>,
 
     /// Where the images of list files are, when not beside the lists
@@ -49,8 +50,6 @@ pub(crate) struct Check {
     json: bool,
 }
 
-pub(super) const LAYOUTS: &[&str] =
-    &["glas", "cub", "oxford-flowers", "folders", "folds", "table", "wsol"];
 const MASK_RULES: &[&str] = &["non-zero", "votes", "not-blue", "trimap"];
 
 impl Check {
@@ -78,17 +77,6 @@ impl Check {
         }
         Ok(ExitCode::from(u8::from(count > 0)))
     }
-}
-
-/// Parses the names that serde gives the variants of `T`.
-pub(super) fn named<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
-where
-    T: for<'de> Deserialize<'de> + Clone + Send + Sync + 'static,
-{
-    PossibleValuesParser::new(names).try_map(|name| {
-        let name: serde::de::value::StringDeserializer<ValueError> = name.into_deserializer();
-        T::deserialize(name)
-    })
 }
 
 /// The answer for people.
@@ -188,15 +176,6 @@ fn spread<T: Copy>(sorted: &[T]) -> Option<[T; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_layout_can_be_asked_for() {
-        let mut names = Layout::ALL.map(Layout::name);
-        let mut offered: Vec<_> = LAYOUTS.to_vec();
-        names.sort_unstable();
-        offered.sort_unstable();
-        assert_eq!(offered, names);
-    }
 
     #[test]
     fn the_spread_of_values_is_their_ends_and_the_middle() {

@@ -8,8 +8,7 @@ use pinpoint::data::{
     split::{self, FoldPlan, Procedure},
 };
 
-use super::check::{LAYOUTS, named};
-use crate::ui::Ui;
+use crate::{choice, ui::Ui};
 
 /// Write train and valid folds by the published algorithm
 #[derive(Debug, clap::Args)]
@@ -43,7 +42,7 @@ pub(crate) struct Split {
     classes: Option<usize>,
 
     /// How the dataset is laid out, if it should not be told from its files
-    #[arg(long, value_parser = named::<Layout>(LAYOUTS))]
+    #[arg(long, value_parser = choice::layout())]
     layout: Option<Layout>,
 
     /// Replace folds that are already there

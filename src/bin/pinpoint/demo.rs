@@ -1,0 +1,216 @@
+//! `pinpoint demo`: the whole tool on data it draws itself.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Instant,
+};
+
+use anyhow::{Context, ensure};
+use image::RgbImage;
+use pinpoint::{
+    config::{Backbone, Config, Stem},
+    data::{
+        Dataset, OpenOptions, Split, mask,
+        synthetic::{self, SyntheticSpec},
+    },
+    device,
+    evaluate::{AllOnes, Method, Trained, evaluate},
+    metrics::{Evaluation, Protocol},
+    report::overlay::{self, Panel, Row, sheet, thumbnail},
+    train::{Task, run::RunDir},
+};
+
+use crate::{
+    train::{train, use_threads},
+    ui::Ui,
+};
+
+/// Draw a dataset, learn where its objects are, and show the result
+#[derive(Debug, clap::Args)]
+pub(crate) struct Demo {
+    /// Folder for the data, the run and the pictures
+    #[arg(long, value_name = "DIR", default_value = "pinpoint-demo")]
+    out: PathBuf,
+
+    /// Passes over the training images
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    epochs: usize,
+
+    /// Root of every random draw
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Threads to use; all cores by default
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// Test images shown as pictures.
+const SHOWN: usize = 12;
+
+impl Demo {
+    pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
+        let Self { out, epochs, seed, threads } = self;
+        ensure!(
+            !out.exists(),
+            "`{}` exists already\nhint: remove it, or give another `--out`",
+            out.display()
+        );
+        let workers = use_threads(threads)?;
+        let started = Instant::now();
+        let spec = SyntheticSpec { seed, ..SyntheticSpec::small() };
+        let data = out.join("data");
+        fs::create_dir_all(&out).with_context(|| format!("cannot create `{}`", out.display()))?;
+        synthetic::write(&data, &spec, || {})?;
+        ui.note(&format!(
+            "drew {} images into `{}`",
+            spec.train + spec.valid + spec.test,
+            data.display()
+        ));
+
+        let config = settings(seed, epochs, spec.side);
+        config.check()?;
+        let dataset = Dataset::open(&data, &OpenOptions::default())?;
+        dataset.require_usable()?;
+        let run = RunDir::create(&out.join("run"), &config)?;
+        let device = device::cpu();
+        let task = Task {
+            config: &config,
+            dataset: &dataset,
+            weights: None,
+            device: device.clone(),
+            workers,
+        };
+        let status = train(&task, &run, ui)?;
+        if status != ExitCode::SUCCESS {
+            return Ok(status);
+        }
+
+        let trained = Trained::open(&run, &device)?;
+        let mut gallery = Gallery { rows: Vec::new(), dataset: &dataset, config: &config };
+        let ours = score(&trained, &dataset, &config, workers, Some(&mut gallery))?;
+        let ones = score(&AllOnes::default(), &dataset, &config, workers, None)?;
+        let pictures = out.join("masks.png");
+        gallery.save(&pictures)?;
+        for line in table(&ours, &ones) {
+            ui.answer(&line);
+        }
+        ui.note(&format!("pictures in `{}`", pictures.display()));
+        ui.note(&format!("took {:.0} s", started.elapsed().as_secs_f64()));
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The published method, made small: a narrow network on small images, trained from scratch.
+fn settings(seed: u64, epochs: usize, side: u32) -> Config {
+    let mut config = Config { seed, ..Config::default() };
+    config.preprocess.upscale_short_side = 0;
+    config.preprocess.crop = side;
+    config.preprocess.eval_multiple = 8;
+    config.augment.vertical_flip = 0.5;
+    config.model.backbone = Backbone::Tiny;
+    config.model.stem = Stem::Deep;
+    config.model.output_stride = 8;
+    config.model.classifier_scale = 1.0;
+    config.pool.dropout = 0.2;
+    config.erase.rounds = 2;
+    config.train.epochs = epochs;
+    config.train.batch_size = 16;
+    config.optimizer.learning_rate = 0.02;
+    config.optimizer.decay_every = epochs.div_ceil(2);
+    config.optimizer.weight_decay = 1e-4;
+    config
+}
+
+fn score(
+    method: &dyn Method,
+    dataset: &Dataset,
+    config: &Config,
+    workers: usize,
+    mut gallery: Option<&mut Gallery<'_>>,
+) -> anyhow::Result<Evaluation> {
+    let protocol = Protocol::default();
+    let (mut index, mut shown) = (0, Ok(()));
+    let evaluation = evaluate(
+        method,
+        dataset,
+        Split::Test,
+        &config.data,
+        protocol,
+        workers,
+        |image, answer| {
+            if let Some(gallery) = gallery.as_deref_mut() {
+                if shown.is_ok() {
+                    shown = gallery.see(index, &image.rgb, &answer.map);
+                }
+            }
+            index += 1;
+        },
+    )?;
+    shown.map(|()| evaluation)
+}
+
+/// Image, truth and mask of some test images.
+struct Gallery<'a> {
+    dataset: &'a Dataset,
+    config: &'a Config,
+    rows: Vec<Row>,
+}
+
+impl Gallery<'_> {
+    fn see(&mut self, index: usize, image: &RgbImage, map: &[f32]) -> anyhow::Result<()> {
+        let test = self.dataset.split(Split::Test);
+        // Spread over the split, so that every class is shown.
+        if !index.is_multiple_of((test.len() / SHOWN).max(1)) || self.rows.len() == SHOWN {
+            return Ok(());
+        }
+        let sample = &test[index];
+        let rule = self.dataset.mask_rule;
+        let limit = self.config.data.max_megapixels;
+        let truth = mask::read(&sample.truth, rule, image.dimensions(), limit)?;
+        let truth = truth.context("every synthetic image has a mask")?;
+        let found: Vec<bool> = map.iter().map(|&score| score >= 0.5).collect();
+        let class = &self.dataset.classes[sample.label];
+        let panel =
+            |caption: &str, picture: RgbImage| Panel::new(caption, thumbnail(&picture, 256));
+        self.rows.push(Row {
+            heading: String::new(),
+            panels: vec![
+                panel(class, image.clone()),
+                panel("truth", overlay::tint(image, &truth.foreground, overlay::TRUE_MASK)),
+                panel("mask", overlay::tint(image, &found, overlay::PREDICTED_MASK)),
+                panel("scores", overlay::heat_map(image, map)),
+            ],
+        });
+        Ok(())
+    }
+
+    fn save(&self, path: &Path) -> anyhow::Result<()> {
+        let picture = sheet(&self.rows, &[]);
+        picture.save(path).with_context(|| format!("cannot write `{}`", path.display()))
+    }
+}
+
+/// The headline for people.
+fn table(ours: &Evaluation, ones: &Evaluation) -> Vec<String> {
+    let percent = |score: Option<f64>| score.map_or("-".to_owned(), |score| format!("{score:.2}"));
+    let row = |name: &str, evaluation: &Evaluation| {
+        let scores = &evaluation.scores;
+        format!(
+            "{name:12} {:>8} {:>8} {:>22}",
+            percent(scores.mean.f1_foreground),
+            percent(scores.mean.f1_background),
+            percent(scores.classification_error)
+        )
+    };
+    vec![
+        format!(
+            "{:12} {:>8} {:>8} {:>22}",
+            "test images", "F1+ %", "F1- %", "classification error %"
+        ),
+        row("ours", ours),
+        row("all-ones", ones),
+    ]
+}

@@ -1,0 +1,127 @@
+//! Settings from a file, with command-line flags laid over.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use pinpoint::config::Config;
+use toml::{Table, Value};
+
+/// The settings of a run: a file, and what is changed from one run to the next
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Settings")]
+pub(crate) struct Overrides {
+    /// Settings file; what it leaves out keeps its default
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Change one setting, as in `--set erase.sigma=5`; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    changes: Vec<String>,
+
+    /// Root of every random stream
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Passes over the training set
+    #[arg(long, value_name = "N")]
+    epochs: Option<usize>,
+
+    /// Erasing rounds per step, 0 to train without erasing
+    #[arg(long, value_name = "N")]
+    erase_rounds: Option<usize>,
+}
+
+impl Overrides {
+    /// The merged settings, checked.
+    pub(crate) fn settings(self) -> anyhow::Result<Config> {
+        // Spelled out so that a flag added above and forgotten here does not compile.
+        let Self { config: path, changes, seed, epochs, erase_rounds } = self;
+        let base = match path {
+            Some(path) => Config::load(&path)?,
+            None => Config::default(),
+        };
+        let mut config = changed(base, &changes)?;
+        overlay(&mut config.seed, seed);
+        overlay(&mut config.train.epochs, epochs);
+        overlay(&mut config.erase.rounds, erase_rounds);
+        config.check()?;
+        Ok(config)
+    }
+}
+
+fn overlay<T>(setting: &mut T, flag: Option<T>) {
+    if let Some(value) = flag {
+        *setting = value;
+    }
+}
+
+/// `base` with each `key=value` laid over it.
+fn changed(base: Config, changes: &[String]) -> anyhow::Result<Config> {
+    let mut table = Table::try_from(&base).context("settings are plain data")?;
+    for change in changes {
+        let Some((key, value)) = change.split_once('=') else {
+            bail!("`--set {change}` has no `=`; write it as `--set erase.sigma=5`");
+        };
+        set(&mut table, key.trim(), parse(value.trim()))
+            .with_context(|| format!("cannot apply `--set {change}`"))?;
+    }
+    Config::from_table(table).context("`--set` gives a setting that does not exist")
+}
+
+/// A TOML value; what is none is taken as text, so that quotes may be left out.
+fn parse(text: &str) -> Value {
+    let whole = format!("value = {text}").parse::<Table>();
+    let value = whole.ok().and_then(|mut table| table.remove("value"));
+    value.unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+fn set(table: &mut Table, key: &str, value: Value) -> anyhow::Result<()> {
+    match key.split_once('.') {
+        None => {
+            table.insert(key.to_owned(), value);
+        }
+        Some((head, rest)) => {
+            let inner = table.entry(head).or_insert_with(|| Value::Table(Table::new()));
+            let inner = inner.as_table_mut();
+            set(
+                inner.with_context(|| format!("`{head}` is not a group of settings"))?,
+                rest,
+                value,
+            )?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(changes: &[&str]) -> anyhow::Result<Config> {
+        let changes = changes.iter().map(|&change| change.to_owned()).collect();
+        Overrides { changes, ..Overrides::default() }.settings()
+    }
+
+    #[test]
+    fn flags_win_over_changes_and_changes_over_defaults() {
+        let changes = vec!["train.epochs=7".to_owned(), "erase.sigma=5".to_owned()];
+        let flags = Overrides { changes, epochs: Some(3), ..Overrides::default() };
+        let config = flags.settings().unwrap();
+        assert_eq!((config.train.epochs, config.erase.sigma), (3, 5.0));
+    }
+
+    #[test]
+    fn text_needs_no_quotes_and_numbers_keep_their_kind() {
+        let config = with(&["model.backbone=resnet18", "pool.top=1"]).unwrap();
+        assert_eq!(config.model.backbone, pinpoint::config::Backbone::Resnet18);
+        assert_eq!(config.pool.top, pinpoint::config::Cells::Count(1));
+    }
+
+    #[test]
+    fn what_does_not_exist_cannot_be_set() {
+        let message = format!("{:#}", with(&["erase.sigmma=5"]).unwrap_err());
+        assert!(message.contains("sigmma"), "{message}");
+        assert!(with(&["seed"]).is_err());
+        assert!(with(&["seed.x=1"]).is_err());
+    }
+}

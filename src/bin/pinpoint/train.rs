@@ -1,0 +1,237 @@
+//! `pinpoint train`: a dataset in, a run directory out.
+
+use std::{
+    path::PathBuf,
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
+
+use anyhow::{Context, bail};
+use pinpoint::{
+    data::{Dataset, Layout, OpenOptions, split::cut_validation},
+    device,
+    method::minmax::losses::Losses,
+    model::weights::write_atomically,
+    report::training_curves,
+    train::{Ending, EpochRecord, Event, Observer, Task, fit, run::RunDir},
+};
+
+use crate::{
+    choice,
+    overrides::Overrides,
+    ui::{Progress, Ui},
+};
+
+/// Train on a dataset of labelled images
+#[derive(Debug, clap::Args)]
+pub(crate) struct Train {
+    /// Dataset to learn from; `pinpoint data check` shows how it is read
+    #[arg(long, value_name = "PATH")]
+    data: PathBuf,
+
+    /// Run directory to write
+    #[arg(long, value_name = "RUN")]
+    out: PathBuf,
+
+    #[command(flatten)]
+    overrides: Overrides,
+
+    /// How the dataset is arranged, if it cannot be told
+    #[arg(long, value_parser = choice::layout())]
+    layout: Option<Layout>,
+
+    /// Where the images of a CSV dataset are, if not beside it
+    #[arg(long, value_name = "DIR")]
+    images: Option<PathBuf>,
+
+    /// Weights to start from, `.safetensors` or `.pth`
+    #[arg(long, value_name = "FILE")]
+    weights: Option<PathBuf>,
+
+    /// Where to compute
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+
+    /// Threads to use; all cores by default
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+
+    /// Continue the run in `--out`
+    #[arg(long)]
+    resume: bool,
+}
+
+impl Train {
+    pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
+        let Self { data, out, overrides, layout, images, weights, device, threads, resume } = self;
+        let threads = use_threads(threads)?;
+        let config = overrides.settings()?;
+        let device = device::open(&device)?;
+
+        let options = OpenOptions { layout, images, mask_rule: config.data.mask_rule };
+        let mut dataset = Dataset::open(&data, &options)?;
+        dataset.require_usable()?;
+        cut_validation(&mut dataset, config.data.valid_fraction, config.seed);
+        for note in &dataset.notes {
+            ui.note(note);
+        }
+        if dataset.classes.len() < 2 {
+            bail!(
+                "`{}` has one class only, so there is nothing to tell apart\n\
+                 hint: add images of at least one other class, such as images without the object",
+                data.display()
+            );
+        }
+
+        let run = match resume {
+            true => RunDir::reopen(&out, &config)?,
+            false => RunDir::create(&out, &config)?,
+        };
+        let task = Task {
+            config: &config,
+            dataset: &dataset,
+            weights: weights.as_deref(),
+            device,
+            workers: threads,
+        };
+        train(&task, &run, ui)
+    }
+}
+
+/// Trains with progress on the terminal; Ctrl-C leaves a run that can be resumed.
+pub(crate) fn train(task: &Task<'_>, run: &RunDir, ui: &mut Ui) -> anyhow::Result<ExitCode> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed))
+        .context("cannot listen for Ctrl-C")?;
+    let mut watcher = Watcher::new(ui, run, stop);
+    let ending = fit(task, run, &mut watcher);
+    watcher.close();
+    match ending? {
+        Ending::Finished(best) => {
+            let kept = best.map_or("the last epoch".to_owned(), |epoch| format!("epoch {epoch}"));
+            ui.note(&format!("done; `{}` holds {kept}", run.best().display()));
+            Ok(ExitCode::SUCCESS)
+        }
+        Ending::Interrupted => {
+            ui.note("interrupted; continue with the same command and `--resume`");
+            Ok(ExitCode::from(1))
+        }
+    }
+}
+
+/// Makes the whole process use as many threads as asked for.
+pub(crate) fn use_threads(asked: Option<usize>) -> anyhow::Result<usize> {
+    let threads = match asked {
+        Some(0) => bail!("`--threads` must be at least 1"),
+        Some(threads) => threads,
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("threads")?;
+    Ok(threads)
+}
+
+/// Width and height of `curves.png`, in pixels.
+const CURVES: (u32, u32) = (1200, 1000);
+
+/// Training, as the terminal shows it.
+struct Watcher<'a> {
+    ui: &'a mut Ui,
+    run: &'a RunDir,
+    stop: Arc<AtomicBool>,
+    progress: Option<Progress>,
+    started: Instant,
+    images: usize,
+    mistakes: usize,
+}
+
+impl<'a> Watcher<'a> {
+    fn new(ui: &'a mut Ui, run: &'a RunDir, stop: Arc<AtomicBool>) -> Self {
+        let started = Instant::now();
+        Self { ui, run, stop, progress: None, started, images: 0, mistakes: 0 }
+    }
+
+    fn begin(&mut self, epochs: usize, steps: usize, (epoch, step): (usize, usize)) {
+        if (epoch, step) != (0, 0) {
+            self.ui.note(&format!("going on from epoch {epoch}, step {step}"));
+        }
+        let progress = self.ui.progress((epochs * steps) as u64, "training");
+        progress.skip((epoch * steps + step) as u64);
+        self.progress = Some(progress);
+    }
+
+    fn step(&mut self, epoch: usize, losses: &Losses, images: usize, mistakes: usize) {
+        self.images += images;
+        self.mistakes += mistakes;
+        if let Some(progress) = &self.progress {
+            let speed = self.images as f64 / self.started.elapsed().as_secs_f64();
+            progress.describe(format!(
+                "epoch {epoch}: localizer {:.3}, foreground {:.3}, background {:.3}, \
+                 error {:.1} %, {speed:.1} images/s",
+                losses.localizer,
+                losses.foreground,
+                losses.background,
+                100.0 * self.mistakes as f64 / self.images as f64,
+            ));
+            progress.inc(1);
+        }
+    }
+
+    fn epoch(&mut self, record: &EpochRecord) {
+        (self.images, self.mistakes, self.started) = (0, 0, Instant::now());
+        let valid = record.valid_error.map_or_else(String::new, |error| {
+            format!(", validation error {error:.2} %{}", if record.best { " (best)" } else { "" })
+        });
+        let line = format!(
+            "epoch {}: losses {:.4} {:.4} {:.4}, training error {:.2} %{valid}, {:.1} s",
+            record.epoch,
+            record.loss_localizer,
+            record.loss_foreground,
+            record.loss_background,
+            record.train_error,
+            record.seconds,
+        );
+        match &self.progress {
+            Some(progress) => progress.say(&line),
+            None => self.ui.note(&line),
+        }
+        // A picture that cannot be drawn is no reason to stop training.
+        if let Err(error) = self.draw_curves() {
+            self.ui.warn(&error.to_string());
+        }
+    }
+
+    fn draw_curves(&self) -> pinpoint::Result<()> {
+        let picture = training_curves(&self.run.records()?).to_png(CURVES.0, CURVES.1);
+        write_atomically(&self.run.root().join("curves.png"), &picture)
+    }
+
+    /// Takes the bar off the terminal.
+    fn close(self) {
+        if let Some(progress) = self.progress {
+            progress.finish();
+        }
+    }
+}
+
+impl Observer for Watcher<'_> {
+    fn hear(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Note(text) => self.ui.note(text),
+            Event::Started { epochs, steps, from } => self.begin(*epochs, *steps, *from),
+            Event::Step { epoch, losses, images, mistakes, .. } => {
+                self.step(*epoch, losses, *images, *mistakes);
+            }
+            Event::Epoch(record) => self.epoch(record),
+            _ => {}
+        }
+    }
+
+    fn wants_to_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}

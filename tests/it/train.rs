@@ -1,0 +1,215 @@
+//! Training from outside: the real command, killed, resumed, and given nonsense.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    thread,
+    time::Duration,
+};
+
+use assert_cmd::cargo::CommandCargoExt as _;
+use pinpoint::data::synthetic::{self, SyntheticSpec};
+use tempfile::TempDir;
+
+/// A network and images small enough to train in seconds.
+const SMALL: &[&str] = &[
+    "model.backbone=tiny",
+    "model.output_stride=8",
+    "model.classifier_scale=1.0",
+    "preprocess.crop=32",
+    "preprocess.upscale_short_side=0",
+    "preprocess.eval_multiple=8",
+    "train.batch_size=4",
+    "train.checkpoint_steps=1",
+    "erase.rounds=2",
+    "erase.first_epoch=0",
+    "pool.dropout=0.2",
+];
+
+struct Workshop {
+    folder: TempDir,
+}
+
+impl Workshop {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = SyntheticSpec { classes: 2, train: 12, valid: 4, test: 4, side: 32, seed: 1 };
+        synthetic::write(&folder.path().join("data"), &spec, || {}).unwrap();
+        Self { folder }
+    }
+
+    fn run_dir(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, run: &str, more: &[&str]) -> Command {
+        let mut command = Command::cargo_bin("pinpoint").unwrap();
+        command.arg("train").arg("--data").arg(self.folder.path().join("data"));
+        command.arg("--out").arg(self.run_dir(run)).args(["--epochs", "3"]);
+        for setting in SMALL {
+            command.args(["--set", setting]);
+        }
+        command.args(more);
+        command
+    }
+
+    fn train(&self, run: &str, more: &[&str]) -> Output {
+        self.command(run, more).output().unwrap()
+    }
+}
+
+fn weights(run: &Path) -> [Vec<u8>; 2] {
+    ["weights/best.safetensors", "weights/last.safetensors"]
+        .map(|file| fs::read(run.join(file)).unwrap())
+}
+
+fn failure(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!message.contains("panicked"), "{message}");
+    message
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
+    let workshop = Workshop::new();
+    for threads in ["1", "2", "5"] {
+        let output = workshop.train(threads, &["--threads", threads]);
+        assert!(output.status.success(), "{output:?}");
+    }
+    let one = weights(&workshop.run_dir("1"));
+    assert!(one == weights(&workshop.run_dir("2")), "2 threads differ from 1");
+    assert!(one == weights(&workshop.run_dir("5")), "5 threads differ from 1");
+
+    let output = workshop.train("other", &["--seed", "1"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(one != weights(&workshop.run_dir("other")), "another seed must give other weights");
+}
+
+#[test]
+fn a_run_killed_at_any_moment_resumes_to_the_same_bytes() {
+    let workshop = Workshop::new();
+    let output = workshop.train("whole", &[]);
+    assert!(output.status.success(), "{output:?}");
+    let records = fs::read_to_string(workshop.run_dir("whole").join("metrics.jsonl")).unwrap();
+    assert_eq!(records.lines().count(), 3);
+
+    let mut kills = 0;
+    for attempt in 0_u64.. {
+        let resumed = attempt > 0 && workshop.run_dir("killed/config.toml").exists();
+        let more: &[&str] = if resumed { &["--resume"] } else { &[] };
+        let mut command = workshop.command("killed", more);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // Moments that differ from attempt to attempt, and grow so that the run gets done.
+        thread::sleep(Duration::from_millis(60 + 45 * attempt + 37 * (attempt * 7 % 5)));
+        match child.try_wait().unwrap() {
+            Some(status) => {
+                assert!(status.success(), "{status}");
+                break;
+            }
+            None => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                kills += 1;
+            }
+        }
+    }
+    assert!(kills > 0, "the run must have been killed at least once");
+    let same = weights(&workshop.run_dir("whole")) == weights(&workshop.run_dir("killed"));
+    assert!(same, "{kills} kills changed the weights");
+}
+
+#[test]
+fn a_run_leaves_what_the_documentation_promises() {
+    let workshop = Workshop::new();
+    let output = workshop.train("run", &[]);
+    assert!(output.status.success(), "{output:?}");
+    let run = workshop.run_dir("run");
+    for file in [
+        "config.toml",
+        "metrics.jsonl",
+        "metrics.csv",
+        "curves.png",
+        "state/checkpoint.safetensors",
+    ] {
+        assert!(run.join(file).is_file(), "{file} is missing");
+    }
+    let config = fs::read_to_string(run.join("config.toml")).unwrap();
+    assert!(config.contains("backbone = \"tiny\"") && config.contains("steepness"), "{config}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("epoch 2") && stderr.contains("validation error"), "{stderr}");
+    assert!(output.stdout.is_empty(), "progress belongs to stderr");
+}
+
+#[test]
+fn a_run_is_not_overwritten_and_only_resumed_with_its_own_settings() {
+    let workshop = Workshop::new();
+    assert!(workshop.train("run", &[]).status.success());
+    let message = failure(&workshop.train("run", &[]));
+    assert!(message.contains("--resume"), "{message}");
+    let message = failure(&workshop.train("run", &["--resume", "--set", "erase.sigma=3"]));
+    assert!(message.contains("`erase.sigma` was 10.0, is 3"), "{message}");
+    let message = failure(&workshop.train("nothing", &["--resume"]));
+    assert!(message.contains("no run here"), "{message}");
+}
+
+#[test]
+fn impossible_settings_are_listed_together() {
+    let workshop = Workshop::new();
+    let nonsense =
+        ["--set", "erase.sigma=0", "--set", "train.batch_size=0", "--set", "mask.steepness=-1"];
+    let message = failure(&workshop.train("run", &nonsense));
+    for key in ["erase.sigma", "train.batch_size", "mask.steepness"] {
+        assert!(message.contains(key), "{message}");
+    }
+    assert!(!workshop.run_dir("run").exists(), "nothing is written for settings that cannot run");
+}
+
+#[test]
+fn a_crop_larger_than_the_images_names_the_file_and_the_remedy() {
+    let workshop = Workshop::new();
+    let message = failure(&workshop.train("run", &["--set", "preprocess.crop=64"]));
+    assert!(message.contains(".png") && message.contains("preprocess.crop"), "{message}");
+}
+
+#[test]
+fn a_crop_too_small_for_batch_norm_is_refused() {
+    let workshop = Workshop::new();
+    let message = failure(&workshop.train("run", &["--set", "model.output_stride=32"]));
+    assert!(message.contains("single cell"), "{message}");
+}
+
+#[test]
+fn unknown_devices_and_weights_of_another_architecture_are_refused() {
+    let workshop = Workshop::new();
+    let message = failure(&workshop.train("run", &["--device", "abacus"]));
+    assert!(message.contains("cpu"), "{message}");
+
+    assert!(workshop.train("tiny", &[]).status.success());
+    let tiny = workshop.run_dir("tiny").join("weights/best.safetensors");
+    let tiny = tiny.to_str().unwrap();
+    let classic = ["--weights", tiny, "--set", "model.stem=classic"];
+    let message = failure(&workshop.train("classic", &classic));
+    assert!(
+        message.contains("another architecture") && message.contains("model.stem"),
+        "{message}"
+    );
+
+    let output = workshop.train("again", &["--weights", tiny]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("tensors loaded"), "{output:?}");
+}
+
+#[test]
+fn one_class_is_nothing_to_learn_from() {
+    let workshop = Workshop::new();
+    for split in ["train", "valid", "test"] {
+        let classes = fs::read_dir(workshop.folder.path().join("data").join(split)).unwrap();
+        let mut classes: Vec<_> = classes.map(|entry| entry.unwrap().path()).collect();
+        classes.sort();
+        fs::remove_dir_all(&classes[0]).unwrap();
+    }
+    let message = failure(&workshop.train("run", &[]));
+    assert!(message.contains("class"), "{message}");
+}
