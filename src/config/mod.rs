@@ -207,7 +207,11 @@ impl PreprocessConfig {
         let padding = self.train_padding;
         // Reflection does not repeat the edge: at most one pixel less than the image fits.
         require((0.0..=0.9).contains(&padding), "preprocess.train_padding", "must be in [0, 0.9]");
-        require(self.eval_multiple > 0, "preprocess.eval_multiple", "must be at least 1");
+        require(
+            (1..=4096).contains(&self.eval_multiple),
+            "preprocess.eval_multiple",
+            "must be in [1, 4096]",
+        );
         require(
             self.upscale_short_side <= 16_384,
             "preprocess.upscale_short_side",

@@ -213,3 +213,21 @@ fn one_class_is_nothing_to_learn_from() {
     let message = failure(&workshop.train("run", &[]));
     assert!(message.contains("class"), "{message}");
 }
+
+#[test]
+fn the_memory_of_a_step_does_not_grow_with_the_number_of_rounds() {
+    let peak = |rounds: &str| {
+        let mut command = Command::cargo_bin("pinpoint").unwrap();
+        let flags = ["--backbone", "tiny", "--size", "192", "--batch", "4", "--rounds", rounds];
+        let output = command.args(["bench", "train", "--steps", "2"]).args(flags).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let measured: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        measured["peak_mib"].as_f64()
+    };
+    let (Some(few), Some(many)) = (peak("1"), peak("8")) else {
+        eprintln!("skipped: this system does not tell a process its peak memory");
+        return;
+    };
+    // Allocators differ from run to run; seven more graphs would at least double the peak.
+    assert!(many < 1.15 * few, "{many} MiB with 8 rounds, {few} MiB with 1");
+}

@@ -141,10 +141,8 @@ fn score(
         protocol,
         workers,
         |image, answer| {
-            if let Some(gallery) = gallery.as_deref_mut() {
-                if shown.is_ok() {
-                    shown = gallery.see(index, &image.rgb, &answer.map);
-                }
+            if let (Some(gallery), Ok(())) = (gallery.as_deref_mut(), &shown) {
+                shown = gallery.see(index, &image.rgb, &answer.map);
             }
             index += 1;
         },

@@ -5,6 +5,7 @@ mod choice;
 mod data;
 mod demo;
 mod doctor;
+mod evaluate;
 mod machine;
 mod overrides;
 mod train;
@@ -30,6 +31,7 @@ enum Command {
     Demo(demo::Demo),
     Data(data::Data),
     Train(train::Train),
+    Evaluate(evaluate::Evaluate),
     Weights(weights::Weights),
     Bench(bench::Bench),
     Doctor(doctor::Doctor),
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo.run(ui),
         Command::Data(data) => data.run(ui),
         Command::Train(train) => train.run(ui),
+        Command::Evaluate(evaluate) => evaluate.run(ui),
         Command::Weights(weights) => weights.run(ui),
         Command::Bench(bench) => bench.run(ui),
         Command::Doctor(doctor) => doctor.run(ui),

@@ -277,3 +277,116 @@ fn each(batch: &Tensor<4>) -> Vec<Tensor<4>> {
     let [count, _, _, _] = batch.dims();
     (0..count).map(|i| batch.clone().slice_dim(0, i..i + 1)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::{Backbone, Fill},
+        device,
+        model::layers::tensor,
+        rng::{Purpose, Stream},
+    };
+
+    const SIDE: usize = 32;
+    const LABELS: [usize; 2] = [0, 1];
+
+    fn config(rounds: usize) -> Config {
+        let mut config = Config::default();
+        config.model.backbone = Backbone::Tiny;
+        config.model.output_stride = 8;
+        config.erase.rounds = rounds;
+        config
+    }
+
+    /// A step on two noisy images, every look trusted.
+    fn outcome(config: &Config) -> Outcome {
+        let model = Model::new(config, 2, &device::cpu().autodiff());
+        step(config, &model, config.erase.rounds).run()
+    }
+
+    fn step<'a>(config: &'a Config, model: &'a Model, rounds: usize) -> Step<'a> {
+        static NOTHING_DROPPED: Dropout = Dropout { localizer: None, classifier: None };
+        let mut stream = Stream::new(5, Purpose::Synthetic, 0, 0);
+        let shape = [2, 3, SIDE, SIDE];
+        let noise = (0..shape.iter().product()).map(|_| stream.between(-1.0, 1.0) as f32);
+        Step {
+            config,
+            model,
+            images: tensor(noise.collect(), shape, &device::cpu()),
+            labels: &LABELS,
+            dropout: &NOTHING_DROPPED,
+            rounds,
+            trust: Trust::blind(2, config.erase.sigma),
+            mean_colour: [0.25; 3],
+        }
+    }
+
+    #[test]
+    fn the_mask_never_shrinks_from_round_to_round() {
+        let masks = [1, 2, 4].map(|rounds| values(outcome(&config(rounds)).mask));
+        for pair in masks.windows(2) {
+            assert!(pair[0].iter().zip(&pair[1]).all(|(before, after)| before <= after));
+        }
+        assert!(masks[0] != masks[2], "later looks must find something");
+    }
+
+    #[test]
+    fn without_erasing_the_mask_is_the_localizer_s_own_whatever_it_is_trusted() {
+        let config = config(0);
+        let model = Model::new(&config, 2, &device::cpu().autodiff());
+        let mut unsure = step(&config, &model, 0);
+        // Nobody's first class is right twice: trust would be zero for at least one of them.
+        unsure.trust = Trust::new(2, config.erase.sigma, config.semantics);
+        let mask = values(unsure.run().mask);
+        let largest = mask.iter().copied().fold(0.0, f32::max);
+        assert!((largest - 0.982_013_8).abs() < 1e-5, "{largest}");
+    }
+
+    #[test]
+    fn each_way_of_erasing_shows_the_localizer_something_else() {
+        let mut found = Vec::new();
+        for fill in [Fill::Zero, Fill::Mean, Fill::Blur] {
+            for from_intact in [false, true] {
+                let mut config = config(2);
+                (config.erase.fill, config.erase.from_intact) = (fill, from_intact);
+                found.push(outcome(&config).losses.localizer);
+            }
+        }
+        for (i, a) in found.iter().enumerate() {
+            assert!(found[i + 1..].iter().all(|b| a != b), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn weights_of_the_terms_scale_their_gradients() {
+        let gradient = |localizer: f64, foreground: f64, background: f64| {
+            let mut config = config(1);
+            config.loss.localizer = localizer;
+            config.loss.foreground = foreground;
+            config.loss.background = background;
+            let mut gradients = outcome(&config).gradients;
+            let of = |name: &str, all: &mut GradientSum| values(all.remove(name).unwrap())[0];
+            (of("localizer.bias", &mut gradients), of("classifier.bias", &mut gradients))
+        };
+        let (localizer, classifier) = gradient(1.0, 1.0, 1.0);
+        let (doubled, same) = gradient(2.0, 1.0, 1.0);
+        assert!((doubled - 2.0 * localizer).abs() < 1e-6 && same == classifier);
+        let (_, foreground) = gradient(1.0, 1.0, 0.0);
+        let (_, background) = gradient(1.0, 0.0, 1.0);
+        assert!((foreground + background - classifier).abs() < 1e-6);
+    }
+
+    #[test]
+    fn statistics_of_the_localizer_only_ignore_the_masked_images() {
+        let moved = |statistics: Statistics, rounds: usize| {
+            let mut config = config(rounds);
+            config.model.statistics = statistics;
+            let model = Model::new(&config, 2, &device::cpu().autodiff());
+            step(&config, &model, rounds).run();
+            params::collect(&model)["bn1.running_mean"].values.clone()
+        };
+        assert_eq!(moved(Statistics::Localizer, 1), moved(Statistics::Localizer, 3));
+        assert_ne!(moved(Statistics::Localizer, 1), moved(Statistics::All, 1));
+    }
+}
