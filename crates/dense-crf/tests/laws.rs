@@ -3,11 +3,10 @@
 use dense_crf::{Appearance, DenseCrf, Error, Params, Smoothness, refine_mask};
 use proptest::prelude::*;
 
-/// The lattice replaces each Gaussian by a piecewise linear kernel of nearly its shape; over the
-/// images drawn here, normalized messages differ from the exact ones by this much at most and on
-/// average, as seen in the refined probabilities.
-const EXACT_MAX: f32 = 0.25;
-const EXACT_MEAN: f32 = 0.03;
+/// The lattice only approximates a Gaussian. After one update at unit weights, probabilities
+/// differ from the exact ones by this much at most and on average (seen: 0.027 and 0.005).
+const EXACT_MAX: f32 = 0.05;
+const EXACT_MEAN: f32 = 0.01;
 
 #[derive(Debug, Clone)]
 struct Case {
@@ -130,10 +129,14 @@ proptest! {
         }
     }
 
+    // One update, because further ones amplify any difference where the labels are undecided.
     #[test]
-    fn answers_stay_near_the_exact_sum_over_all_pairs(
-        case in cases(2_usize..4), params in params(),
+    fn an_update_stays_near_the_exact_sum_over_all_pairs(
+        case in cases(2_usize..4), mut params in params(),
     ) {
+        params.iterations = 1;
+        params.smoothness.as_mut().unwrap().weight = 1.0;
+        params.appearance.as_mut().unwrap().weight = 1.0;
         let (answer, exact) = (case.infer(params), exact(&case, &params));
         let (most, mean) = (greatest_difference(&answer, &exact), mean_difference(&answer, &exact));
         prop_assert!(most < EXACT_MAX && mean < EXACT_MEAN, "max {most} mean {mean}");
@@ -148,7 +151,7 @@ proptest! {
         let answer = reversed.infer(params);
         let renamed: Vec<f32> = answer.chunks(case.pixels()).rev().flatten().copied().collect();
         // With two labels exact; with more, sums over labels run in another order.
-        let tolerance = if case.labels == 2 { 0.0 } else { 1e-4 };
+        let tolerance = if case.labels == 2 { 0.0 } else { 1e-3 };
         prop_assert!(greatest_difference(&expected, &renamed) <= tolerance);
     }
 
@@ -157,7 +160,12 @@ proptest! {
         let mut flat = case;
         flat.rgb.fill(77);
         let appearance = Appearance { weight: 2.0, theta_alpha: 4.0, theta_beta: 5.0 };
-        let params = Params { smoothness: None, appearance: Some(appearance), ..Params::natural() };
+        let params = Params {
+            smoothness: None,
+            appearance: Some(appearance),
+            iterations: 1,
+            ..Params::natural()
+        };
         let same = Smoothness { weight: 2.0, theta_gamma: 4.0 };
         let position_only = Params { smoothness: Some(same), appearance: None, ..params };
         // Lattices of five and two dimensions approximate the same Gaussian differently.
@@ -214,6 +222,30 @@ fn stripes(seed: u64, labels: usize) -> Case {
         }
     }
     Case { width, height, labels, rgb, probabilities }
+}
+
+#[test]
+fn a_mask_that_says_something_is_decided_as_by_the_exact_sum() {
+    let (width, height) = (26, 22);
+    let mut random = lcg(3);
+    let inside = |i: usize| (i % width).abs_diff(12).pow(2) + (i / width).abs_diff(10).pow(2) < 60;
+    let mut rgb = Vec::new();
+    let mut foreground = Vec::new();
+    for i in 0..width * height {
+        let colour = if inside(i) { [130.0, 80.0, 150.0] } else { [215.0, 165.0, 200.0] };
+        rgb.extend(colour.map(|value| (value + 12.0 * random()) as u8));
+        foreground.push(if inside(i) { 0.35 } else { 0.05 } + 0.6 * random());
+    }
+    let background = foreground.iter().map(|p| 1.0 - p);
+    let probabilities = background.chain(foreground.iter().copied()).collect();
+    let case = Case { width, height, labels: 2, rgb, probabilities };
+    for params in [Params::glas(), Params::natural()] {
+        let (answer, exact) = (case.infer(params), exact(&case, &params));
+        let agree = answer.iter().zip(&exact).filter(|(a, b)| (**a > 0.5) == (**b > 0.5)).count();
+        assert!(agree as f32 >= 0.99 * answer.len() as f32, "{agree} of {}", answer.len());
+        let mean = mean_difference(&answer, &exact);
+        assert!(mean < 0.02, "{mean}");
+    }
 }
 
 #[test]
