@@ -157,14 +157,22 @@ impl PreprocessConfig {
 impl AugmentConfig {
     fn check(&self, require: &mut impl FnMut(bool, &str, &str)) {
         let unit = 0.0..=1.0;
-        require(unit.contains(&self.horizontal_flip), "augment.horizontal_flip", "must be in [0, 1]");
+        require(
+            unit.contains(&self.horizontal_flip),
+            "augment.horizontal_flip",
+            "must be in [0, 1]",
+        );
         require(unit.contains(&self.vertical_flip), "augment.vertical_flip", "must be in [0, 1]");
         require(unit.contains(&self.brightness), "augment.brightness", "must be in [0, 1]");
         require(unit.contains(&self.contrast), "augment.contrast", "must be in [0, 1]");
         require(unit.contains(&self.saturation), "augment.saturation", "must be in [0, 1]");
         require((0.0..=0.5).contains(&self.hue), "augment.hue", "must be in [0, 0.5]");
         if let Some(AffineConfig { degrees, shear, scale: [low, high] }) = self.affine {
-            require((0.0..=180.0).contains(&degrees), "augment.affine.degrees", "must be in [0, 180]");
+            require(
+                (0.0..=180.0).contains(&degrees),
+                "augment.affine.degrees",
+                "must be in [0, 180]",
+            );
             require((0.0..=60.0).contains(&shear), "augment.affine.shear", "must be in [0, 60]");
             require(
                 0.0 < low && low <= high && high.is_finite(),
@@ -233,7 +241,10 @@ mod tests {
         config.preprocess.crop = 0;
         config.augment.hue = 2.0;
         let message = config.check().unwrap_err().to_string();
-        assert!(message.contains("`preprocess.crop`") && message.contains("`augment.hue`"), "{message}");
+        assert!(
+            message.contains("`preprocess.crop`") && message.contains("`augment.hue`"),
+            "{message}"
+        );
     }
 
     #[test]
@@ -244,7 +255,8 @@ mod tests {
     #[test]
     fn settings_survive_being_saved() {
         let mut config = Config::default();
-        config.augment.affine = Some(AffineConfig { degrees: 10.0, shear: 10.0, scale: [0.3, 1.5] });
+        config.augment.affine =
+            Some(AffineConfig { degrees: 10.0, shear: 10.0, scale: [0.3, 1.5] });
         config.data.mask_rule = Some(MaskRule::Votes);
         let text = toml::to_string(&config).unwrap();
         assert_eq!(toml::from_str::<Config>(&text).unwrap(), config);

@@ -127,9 +127,8 @@ mod tests {
 
     #[test]
     fn each_part_of_the_name_changes_the_stream() {
-        let first = |seed, purpose, epoch, index| {
-            Stream::new(seed, purpose, epoch, index).next_u64()
-        };
+        let first =
+            |seed, purpose, epoch, index| Stream::new(seed, purpose, epoch, index).next_u64();
         let mut drawn = vec![
             first(0, Purpose::Shuffle, 0, 0),
             first(1, Purpose::Shuffle, 0, 0),

@@ -2,38 +2,34 @@
 
 use rayon::prelude::*;
 
-use super::TASK;
-
 /// Per axis and point: the points one step before and after it, or `keys.len()` for none.
-///
-/// A step adds a constant to the key, so in sorted order the steps of successive points ascend
-/// together with the points they may hit: one merge of the list with itself finds them all.
 pub(super) fn find_neighbours<const V: usize>(
     keys: &[u64],
     steps: &[i64; V],
 ) -> [Vec<[u32; 2]>; V] {
-    steps.map(|step| {
-        let mut axis = vec![[0; 2]; keys.len()];
-        axis.par_chunks_mut(TASK).zip(keys.par_chunks(TASK)).for_each(|(axis, points)| {
-            merge(keys, points, -step, axis, 0);
-            merge(keys, points, step, axis, 1);
-        });
-        axis
-    })
+    let mut neighbours = [const { Vec::new() }; V];
+    neighbours.par_iter_mut().zip(steps).for_each(|(axis, &step)| *axis = merge(keys, step));
+    neighbours
 }
 
-/// Finds `points + step` in `keys`, both sorted.
-fn merge(keys: &[u64], points: &[u64], step: i64, axis: &mut [[u32; 2]], side: usize) {
-    let target = |point: u64| point.wrapping_add_signed(step);
-    let mut at = keys.partition_point(|&key| key < target(points[0]));
-    for (neighbours, &point) in axis.iter_mut().zip(points) {
-        let target = target(point);
+/// Neighbours along one axis.
+///
+/// A step adds a constant to the key, so in sorted order the targets of successive points ascend
+/// together with the points they may hit: one merge of the list with itself finds them all.
+fn merge(keys: &[u64], step: i64) -> Vec<[u32; 2]> {
+    let mut axis = vec![[keys.len() as u32; 2]; keys.len()];
+    let mut at = 0;
+    for (point, key) in keys.iter().enumerate() {
+        let target = key.wrapping_add_signed(step);
         while at < keys.len() && keys[at] < target {
             at += 1;
         }
-        let hit = at < keys.len() && keys[at] == target;
-        neighbours[side] = if hit { at } else { keys.len() } as u32;
+        if keys.get(at) == Some(&target) {
+            axis[point][1] = at as u32;
+            axis[at][0] = point as u32;
+        }
     }
+    axis
 }
 
 #[cfg(test)]
