@@ -58,7 +58,7 @@ fn infer_two(
     let mut lead = vec![[0.0]; energy.len()];
     for _ in 0..iterations {
         map_pixels(&energy, &mut lead, |&[energy], lead| {
-            *lead = [logistic(energy) - logistic(-energy)];
+            *lead = [difference(energy)];
         });
         energy.copy_from_slice(&log_odds);
         kernels.add_messages(&lead, &mut scratch, &mut energy);
@@ -128,6 +128,12 @@ fn map_pixels<A: Sync, B: Send>(from: &[A], to: &mut [B], f: impl Fn(&A, &mut B)
     });
 }
 
+/// `tanh(x/2)`, odd to the last bit.
+fn difference(x: f32) -> f32 {
+    let e = (-x.abs()).exp();
+    ((1.0 - e) / (1.0 + e)).copysign(x)
+}
+
 /// `1 / (1 + exp(−x))`
 fn logistic(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
@@ -147,6 +153,14 @@ mod tests {
         q[0][0].into_iter().for_each(|q| close(q, 1.0 / 6.0));
         close(q[1][0][0], 1.0 / 3.0);
         assert_eq!(q[1][0][1..], [0.0; 3]);
+    }
+
+    #[test]
+    fn the_lead_of_a_label_is_its_probability_less_the_other() {
+        for x in [-90.0, -2.0, -0.0, 0.0, 0.3, 5.0, 90.0] {
+            let expected = logistic(x) - logistic(-x);
+            assert!((difference(x) - expected).abs() < 1e-6, "{x}");
+        }
     }
 
     #[test]

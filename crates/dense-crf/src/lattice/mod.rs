@@ -12,12 +12,14 @@
 //! All three steps *gather*: each output is the sum of its inputs in a fixed order, whichever
 //! thread computes it. That is why results do not depend on the number of threads.
 
+mod band;
 mod build;
 mod key;
 mod neighbours;
+mod order;
 mod simplex;
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
@@ -29,26 +31,37 @@ const TASK: usize = 4096;
 
 /// A sparse lattice holding the simplex of every pixel.
 pub(crate) struct Lattice<const V: usize> {
-    /// Per pixel and corner: the lattice point (written once while building).
-    corners: Vec<AtomicU32>,
+    /// Per pixel and corner: the lattice point.
+    corners: Vec<u32>,
     /// Per pixel and corner: the share sliced from that point.
     shares: Vec<f32>,
     /// Per lattice point: where its splats start; one more than there are points.
     starts: Vec<u32>,
-    /// What lattice points receive, point by point, pixels ascending.
-    splats: Vec<Splat>,
+    /// What lattice points receive, point by point, pixels ascending: packed [`Splat`]s, atomic
+    /// only because building fills them from several threads.
+    splats: Vec<AtomicU64>,
     /// Per axis and lattice point: the neighbours before and after, or the point count for none.
     neighbours: [Vec<[u32; 2]>; V],
 }
 
 /// A pixel's share of one lattice point.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Splat {
     pixel: u32,
     share: f32,
 }
 
 impl Splat {
+    #[inline(always)]
+    fn pack(self) -> u64 {
+        u64::from(self.pixel) << 32 | u64::from(self.share.to_bits())
+    }
+
+    #[inline(always)]
+    fn unpack(bits: u64) -> Self {
+        Self { pixel: (bits >> 32) as u32, share: f32::from_bits(bits as u32) }
+    }
+
     #[inline(always)]
     fn add_to<const C: usize>(&self, sum: &mut [f32; C], input: &[[f32; C]]) {
         let value = &input[self.pixel as usize];
@@ -72,8 +85,9 @@ impl<const V: usize> Lattice<V> {
     /// Bytes per pixel at most, when no two pixels share a lattice point: while building, and
     /// while filtering `channels` at a time.
     pub(crate) const fn bytes_per_pixel(channels: usize) -> usize {
-        // key, slot, share, corner, splat, point key
-        let building = V * (8 + 4 + 4 + 4 + 8 + 8);
+        // share, corner; key and count of a band's point, its key and number sorted; the
+        // image's points, twice while they are put together; places and splats come after
+        let building = V * (4 + 4 + (8 + 4) + (8 + 4) + 2 * (8 + 4 + 4));
         // share, corner, splat, start, neighbours, two buffers
         let filtering = V * (4 + 4 + 8 + 4 + 8 * V + 2 * 4 * channels);
         if building > filtering { building } else { filtering }
@@ -112,13 +126,17 @@ impl<const V: usize> Lattice<V> {
         let pixels = self.corners.len() / V;
         let mut sums = vec![[0.0]; pixels];
         self.filter(&vec![[1.0]; pixels], &mut Scratch::default(), &mut sums);
-        let norm = |pixel: usize| 1.0 / (sums[pixel][0] * Self::GAIN + 1e-20).sqrt();
+        sums.par_chunks_mut(TASK).flatten_iter().for_each(|[sum]| {
+            *sum = 1.0 / (*sum * Self::GAIN + 1e-20).sqrt();
+        });
+        let norms = sums;
         self.splats.par_chunks_mut(TASK).flatten_iter().for_each(|splat| {
-            splat.share *= norm(splat.pixel as usize);
+            let Splat { pixel, share } = Splat::unpack(*splat.get_mut());
+            *splat.get_mut() = Splat { pixel, share: share * norms[pixel as usize][0] }.pack();
         });
         self.shares.par_chunks_mut(TASK * V).enumerate().for_each(|(task, shares)| {
-            for (pixel, shares) in (task * TASK..).zip(shares.chunks_exact_mut(V)) {
-                let factor = norm(pixel) * Self::GAIN * weight;
+            for ([norm], shares) in norms[task * TASK..].iter().zip(shares.chunks_exact_mut(V)) {
+                let factor = norm * Self::GAIN * weight;
                 shares.iter_mut().for_each(|share| *share *= factor);
             }
         });
@@ -146,7 +164,7 @@ impl<const V: usize> Lattice<V> {
                 for (pixel, (corners, shares)) in output.iter_mut().zip(simplices) {
                     let mut sum = [0.0; C];
                     for (corner, share) in corners.iter().zip(shares) {
-                        let point = &points[corner.load(Relaxed) as usize];
+                        let point = &points[*corner as usize];
                         for channel in 0..C {
                             sum[channel] += share * point[channel];
                         }
@@ -164,16 +182,16 @@ impl<const V: usize> Lattice<V> {
 ///
 /// Four sums run side by side, because a single one would wait for each addition to finish.
 #[inline(always)]
-fn gather<const C: usize>(splats: &[Splat], input: &[[f32; C]]) -> [f32; C] {
+fn gather<const C: usize>(splats: &[AtomicU64], input: &[[f32; C]]) -> [f32; C] {
     let mut sums = [[0.0; C]; 4];
     let (fours, rest) = splats.as_chunks::<4>();
     for splats in fours {
         for (sum, splat) in sums.iter_mut().zip(splats) {
-            splat.add_to(sum, input);
+            Splat::unpack(splat.load(Relaxed)).add_to(sum, input);
         }
     }
     for splat in rest {
-        splat.add_to(&mut sums[0], input);
+        Splat::unpack(splat.load(Relaxed)).add_to(&mut sums[0], input);
     }
     let [a, b, c, d] = sums;
     std::array::from_fn(|channel| (a[channel] + b[channel]) + (c[channel] + d[channel]))
