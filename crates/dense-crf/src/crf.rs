@@ -45,6 +45,12 @@ impl<'a> DenseCrf<'a> {
     /// are renormalized, anything else is an error. If no kernel is active or `iterations` is
     /// zero, the input comes back bit for bit (where it did sum to one).
     pub fn infer(&self, probabilities: &[f32], labels: usize) -> Result<Vec<f32>> {
+        // Enter the thread pool once: from outside, each of some hundred short parallel loops
+        // would put this thread to sleep and wake it again, which a busy machine makes slow.
+        rayon::scope(|_| self.infer_in_pool(probabilities, labels))
+    }
+
+    fn infer_in_pool(&self, probabilities: &[f32], labels: usize) -> Result<Vec<f32>> {
         self.check_probabilities(probabilities, labels)?;
         let Self { width, height, .. } = *self;
         let whole = Window { x: 0, y: 0, width, height };
