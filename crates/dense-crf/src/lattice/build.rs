@@ -19,7 +19,7 @@ use super::{
 };
 
 /// Pixels per band, roughly.
-const BAND: usize = 1 << 13;
+const BAND: usize = 1 << 14;
 
 /// The points to filter: a grid of pixels with `V − 1` features each.
 pub(crate) trait Source<const V: usize>: Sync {
