@@ -11,7 +11,6 @@ the same before; the best of the rounds counts. Prints one Markdown table.
 
 import argparse
 import os
-import resource
 import subprocess
 import tempfile
 import time
@@ -99,8 +98,6 @@ def main():
         for preset in PRESETS:
             for labels in args.labels:
                 compare(args, image, probabilities(image, labels, rng), preset, Path(folder))
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    print(f"\npeak memory of ours, files and answer included: {peak / 1024:.0f} MiB")
 
 
 def compare(args, image, p, preset, folder):

@@ -19,8 +19,9 @@ struct Case {
 
 impl Case {
     fn infer(&self, params: Params) -> Vec<f32> {
-        let crf = DenseCrf::new(self.width, self.height, &self.rgb, params).unwrap();
-        crf.infer(&self.probabilities, self.labels).unwrap()
+        let crf = DenseCrf::new(self.width, self.height, &self.rgb, params)
+            .expect("cases are valid images");
+        crf.infer(&self.probabilities, self.labels).expect("cases are distributions")
     }
 
     fn pixels(&self) -> usize {

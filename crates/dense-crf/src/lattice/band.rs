@@ -2,65 +2,43 @@
 
 use super::{
     Source,
-    simplex::{BATCH, Embedding},
+    simplex::{BATCH, Embedding, Simplices},
 };
 
-/// The lattice points that a band of rows touches.
-pub(super) struct Band {
-    /// Keys of the points, in order of first touch.
-    pub(super) keys: Vec<u64>,
-    /// How many corners each point is.
-    pub(super) counts: Vec<u32>,
-}
-
-impl Band {
-    /// Embeds the rows from `top` on, as many as `shares` and `corners` have room for.
-    ///
-    /// Corners become numbers into [`Band::keys`].
-    pub(super) fn embed<const V: usize>(
-        source: &impl Source<V>,
-        embedding: &Embedding<V>,
-        top: usize,
-        table: &mut Table,
-        (shares, corners): (&mut [f32], &mut [u32]),
-    ) -> Self {
-        let mut band = Self { keys: Vec::new(), counts: Vec::new() };
-        // Key and number of each corner of the pixel before: mostly the same simplex, in a
-        // lattice much coarser than the pixels.
-        let mut last = [(u64::MAX, 0); V];
-        table.clear();
-        let row = source.size().0 * V;
-        let rows = shares.chunks_exact_mut(row).zip(corners.chunks_exact_mut(row));
-        for (y, (shares, corners)) in (top..).zip(rows) {
-            let batches = shares.chunks_mut(BATCH * V).zip(corners.chunks_mut(BATCH * V));
-            for (batch, (shares, corners)) in batches.enumerate() {
-                let simplices = embedding.embed(&source.features(batch * BATCH, y));
-                shares.copy_from_slice(&simplices.weights.as_flattened()[..shares.len()]);
-                band.number(&simplices.keys, &mut last, table, corners);
-            }
-        }
-        band
-    }
-
-    #[inline(always)]
-    fn number<const V: usize>(
-        &mut self,
-        keys: &[[u64; V]; BATCH],
-        last: &mut [(u64, u32); V],
-        table: &mut Table,
-        corners: &mut [u32],
-    ) {
-        for (keys, corners) in keys.iter().zip(corners.chunks_exact_mut(V)) {
-            for ((&key, corner), last) in keys.iter().zip(corners).zip(&mut *last) {
-                if last.0 != key {
-                    *last = (key, table.number(key, &mut self.keys));
-                    self.counts.resize(self.keys.len(), 0);
+/// Embeds the rows from `top` on, as many as `shares` and `corners` have room for.
+///
+/// Returns the keys of the points touched, in order of first touch; corners become numbers into
+/// that list.
+pub(super) fn embed_rows<const V: usize>(
+    source: &impl Source<V>,
+    embedding: &Embedding<V>,
+    top: usize,
+    table: &mut Table,
+    (shares, corners): (&mut [f32], &mut [u32]),
+) -> Vec<u64> {
+    let mut found = Vec::new();
+    // Key and number of each corner of the pixel before: mostly the same simplex, in a lattice
+    // much coarser than the pixels.
+    let mut last = [(u64::MAX, 0); V];
+    table.clear();
+    let row = source.size().0 * V;
+    let rows = shares.chunks_exact_mut(row).zip(corners.chunks_exact_mut(row));
+    for (y, (shares, corners)) in (top..).zip(rows) {
+        let batches = shares.chunks_mut(BATCH * V).zip(corners.chunks_mut(BATCH * V));
+        for (batch, (shares, corners)) in batches.enumerate() {
+            let Simplices { keys, weights } = embedding.embed(&source.features(batch * BATCH, y));
+            shares.copy_from_slice(&weights.as_flattened()[..shares.len()]);
+            for (keys, corners) in keys.iter().zip(corners.as_chunks_mut::<V>().0) {
+                for ((&key, corner), last) in keys.iter().zip(corners).zip(&mut last) {
+                    if last.0 != key {
+                        *last = (key, table.number(key, &mut found));
+                    }
+                    *corner = last.1;
                 }
-                *corner = last.1;
-                self.counts[*corner as usize] += 1;
             }
         }
     }
+    found
 }
 
 /// A hash table from keys to their numbers; the keys themselves live in the caller's list.

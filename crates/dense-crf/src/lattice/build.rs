@@ -2,17 +2,15 @@
 //!
 //! 1. Bands of rows are embedded independently; each numbers the points it touches.
 //! 2. The points of all bands are merged into one list, sorted by key.
-//! 3. Corners get their final numbers, points the list of their pixels.
+//! 3. Each point learns its members, its points of bands, and its neighbours.
 //!
 //! Bands depend only on the image, never on the number of threads.
-
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
 use super::{
-    Features, Lattice, Splat,
-    band::{Band, Table},
+    Features, Lattice,
+    band::{Table, embed_rows},
     neighbours::find_neighbours,
     order::{Points, merge_bands},
     simplex::Embedding,
@@ -51,80 +49,44 @@ impl<const V: usize> Lattice<V> {
         let embedding = Embedding::new(&low, &high)?;
 
         let rows = (BAND / width).max(1);
-        let chunk = rows * width * V;
+        let band = rows * width;
         let mut shares = vec![0.0; width * height * V];
         let mut corners = vec![0; shares.len()];
-        let chunks = shares.par_chunks_mut(chunk).zip(corners.par_chunks_mut(chunk));
-        let bands: Vec<Band> = chunks
+        let chunks = shares.par_chunks_mut(band * V).zip(corners.par_chunks_mut(band * V));
+        let bands: Vec<Vec<u64>> = chunks
             .enumerate()
             .map_init(Table::default, |table, (band, slots)| {
-                Band::embed(source, &embedding, band * rows, table, slots)
+                embed_rows(source, &embedding, band * rows, table, slots)
             })
             .collect();
 
-        let points = merge_bands(&bands, embedding.map.bits);
-        let (starts, mut places) = lay_out(&points, &bands);
-        let Points { keys, .. } = points;
-        let splats = fill_splats::<V>(&bands, chunk, &mut places, &mut corners, &shares);
-        drop((bands, places));
+        let Points { keys, ends, members } = merge_bands(&bands, embedding.map.bits);
+        let band_starts = prefix_sums(bands.iter().map(Vec::len));
+        drop(bands);
+        let points = points_of_members(&ends, &members);
         let neighbours = find_neighbours(&keys, &embedding.map.step);
-        Some(Self { corners, shares, starts, splats, neighbours })
+        let scale = Self::GAIN;
+        Some(Self { band, band_starts, corners, shares, points, members, ends, neighbours, scale })
     }
 }
 
-/// Where a band's corners of one point go.
-#[derive(Debug, Clone, Copy, Default)]
-struct Place {
-    /// Next free splat.
-    splat: u32,
-    point: u32,
-}
-
-/// Gives every point a run of splats, within it every band its part, in order.
-///
-/// Returns where the runs start, and a place per member: per point of a band.
-fn lay_out(points: &Points, bands: &[Band]) -> (Vec<u32>, Vec<Place>) {
-    let counts: Vec<u32> = bands.iter().flat_map(|band| &band.counts).copied().collect();
-    let mut places = vec![Place::default(); counts.len()];
-    let mut starts = Vec::with_capacity(points.keys.len() + 1);
-    let (mut splat, mut first) = (0, 0);
-    for (point, &end) in (0..).zip(&points.ends) {
-        starts.push(splat);
-        for &member in &points.members[first..end as usize] {
-            places[member as usize] = Place { splat, point };
-            splat += counts[member as usize];
-        }
-        first = end as usize;
-    }
-    starts.push(splat);
-    (starts, places)
-}
-
-/// Tells every corner its point, and every point its pixels.
-fn fill_splats<const V: usize>(
-    bands: &[Band],
-    chunk: usize,
-    mut places: &mut [Place],
-    corners: &mut [u32],
-    shares: &[f32],
-) -> Vec<AtomicU64> {
-    // Bands fill disjoint splats, but interleaved ones: stores that no one else reads or writes.
-    let splats: Vec<_> = (0..corners.len()).map(|_| AtomicU64::new(0)).collect();
-    let mut places_of_bands = Vec::with_capacity(bands.len());
-    for band in bands {
-        let (own, rest) = places.split_at_mut(band.keys.len());
-        places_of_bands.push(own);
-        places = rest;
-    }
-    let chunks = corners.par_chunks_mut(chunk).zip(shares.par_chunks(chunk));
-    chunks.zip(places_of_bands).enumerate().for_each(|(band, ((corners, shares), places))| {
-        for (slot, (corner, &share)) in (band * chunk..).zip(corners.iter_mut().zip(shares)) {
-            let place = &mut places[*corner as usize];
-            let splat = Splat { pixel: (slot / V) as u32, share };
-            splats[place.splat as usize].store(splat.pack(), Relaxed);
-            place.splat += 1;
-            *corner = place.point;
-        }
+/// Where each of consecutive runs starts, and where the last ends.
+pub(super) fn prefix_sums(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
+    let ends = lengths.scan(0, |end, length| {
+        *end += length;
+        Some(*end)
     });
-    splats
+    [0].into_iter().chain(ends).collect()
+}
+
+fn points_of_members(ends: &[u32], members: &[u32]) -> Vec<u32> {
+    let mut points = vec![0; members.len()];
+    let mut start = 0;
+    for (point, &end) in (0..).zip(ends) {
+        for &member in &members[start..end as usize] {
+            points[member as usize] = point;
+        }
+        start = end as usize;
+    }
+    points
 }

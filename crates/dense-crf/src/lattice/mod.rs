@@ -9,8 +9,10 @@
 //! with weights ½, 1, ½ along each axis, slicing reads it back with the sharing weights.
 //! See Adams, Baek, Davis, *Fast High-Dimensional Filtering Using the Permutohedral Lattice*.
 //!
-//! All three steps *gather*: each output is the sum of its inputs in a fixed order, whichever
-//! thread computes it. That is why results do not depend on the number of threads.
+//! Pixels come in bands of rows, and each band keeps its own list of the points it touches: small
+//! enough to stay in cache. A point is the sum of its *members*, one per band that touches it.
+//! Every sum runs in an order fixed by the image, whichever thread computes it. That is why
+//! results do not depend on the number of threads.
 
 mod band;
 mod build;
@@ -18,8 +20,6 @@ mod key;
 mod neighbours;
 mod order;
 mod simplex;
-
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
@@ -31,49 +31,30 @@ const TASK: usize = 4096;
 
 /// A sparse lattice holding the simplex of every pixel.
 pub(crate) struct Lattice<const V: usize> {
-    /// Per pixel and corner: the lattice point.
+    /// Pixels per band, except perhaps in the last.
+    band: usize,
+    /// Per band: where its members start; one more than there are bands.
+    band_starts: Vec<usize>,
+    /// Per pixel and corner: the member, counted from its band's first.
     corners: Vec<u32>,
-    /// Per pixel and corner: the share sliced from that point.
+    /// Per pixel and corner: the share of the pixel that is the corner's.
     shares: Vec<f32>,
-    /// Per lattice point: where its splats start; one more than there are points.
-    starts: Vec<u32>,
-    /// What lattice points receive, point by point, pixels ascending: packed [`Splat`]s, atomic
-    /// only because building fills them from several threads.
-    splats: Vec<AtomicU64>,
-    /// Per axis and lattice point: the neighbours before and after, or the point count for none.
+    /// Per member: its point.
+    points: Vec<u32>,
+    /// Members by point, bands ascending.
+    members: Vec<u32>,
+    /// Per point: where its members end.
+    ends: Vec<u32>,
+    /// Per axis and point: the neighbours before and after, or the point count for none.
     neighbours: [Vec<[u32; 2]>; V],
+    /// Factor on everything filtered.
+    scale: f32,
 }
 
-/// A pixel's share of one lattice point.
-#[derive(Debug, Clone, Copy)]
-struct Splat {
-    pixel: u32,
-    share: f32,
-}
-
-impl Splat {
-    #[inline(always)]
-    fn pack(self) -> u64 {
-        u64::from(self.pixel) << 32 | u64::from(self.share.to_bits())
-    }
-
-    #[inline(always)]
-    fn unpack(bits: u64) -> Self {
-        Self { pixel: (bits >> 32) as u32, share: f32::from_bits(bits as u32) }
-    }
-
-    #[inline(always)]
-    fn add_to<const C: usize>(&self, sum: &mut [f32; C], input: &[[f32; C]]) {
-        let value = &input[self.pixel as usize];
-        for channel in 0..C {
-            sum[channel] += self.share * value[channel];
-        }
-    }
-}
-
-/// Lattice values of the current and the next axis, reused from call to call.
+/// Values of members, and of points for the current and the next axis, reused from call to call.
 #[derive(Default)]
 pub(crate) struct Scratch<const C: usize> {
+    members: Vec<[f32; C]>,
     front: Vec<[f32; C]>,
     back: Vec<[f32; C]>,
 }
@@ -85,17 +66,12 @@ impl<const V: usize> Lattice<V> {
     /// Bytes per pixel at most, when no two pixels share a lattice point: while building, and
     /// while filtering `channels` at a time.
     pub(crate) const fn bytes_per_pixel(channels: usize) -> usize {
-        // share, corner; key and count of a band's point, its key and number sorted; the
-        // image's points, twice while they are put together; places and splats come after
-        let building = V * (4 + 4 + (8 + 4) + (8 + 4) + 2 * (8 + 4 + 4));
-        // share, corner, splat, start, neighbours, two buffers
-        let filtering = V * (4 + 4 + 8 + 4 + 8 * V + 2 * 4 * channels);
+        // share, corner; a band's key, the same sorted with its number; then the image's keys,
+        // ends and members, twice while they are put together
+        let building = V * (4 + 4 + 8 + (8 + 4) + 2 * (8 + 4 + 4));
+        // share, corner, point, member, end, neighbours, three buffers
+        let filtering = V * (4 + 4 + 4 + 4 + 4 + 8 * V + 3 * 4 * channels);
         if building > filtering { building } else { filtering }
-    }
-
-    /// Lattice points touched by at least one pixel.
-    pub(crate) fn points(&self) -> usize {
-        self.starts.len() - 1
     }
 
     /// Adds the filtered `input` to `output`, `C` channels per pixel at once.
@@ -105,96 +81,116 @@ impl<const V: usize> Lattice<V> {
         scratch: &mut Scratch<C>,
         output: &mut [[f32; C]],
     ) {
-        let Scratch { front, back } = scratch;
+        let Scratch { members, front, back } = scratch;
+        let points = self.ends.len();
+        members.resize(self.members.len(), [0.0; C]);
         for buffer in [&mut *front, &mut *back] {
             // The extra zero is the neighbour of points that have none.
-            buffer.resize(self.points() + 1, [0.0; C]);
-            buffer[self.points()] = [0.0; C];
+            buffer.resize(points + 1, [0.0; C]);
+            buffer[points] = [0.0; C];
         }
-        self.splat(input, front);
+        self.splat(input, members);
+        self.sum_members(members, front);
         for axis in &self.neighbours {
             blur(axis, front, back);
             std::mem::swap(front, back);
         }
-        self.slice(front, output);
+        self.slice(front, members, output);
     }
 
     /// Turns the plain filter `K` into `weight · D^−½ K D^−½` with `D = diag(K1)`.
     ///
-    /// The factors go into the shares, so that filtering afterwards costs nothing extra.
+    /// The roots go into the shares, so that filtering afterwards costs nothing extra.
     pub(crate) fn normalize(&mut self, weight: f32) {
         let pixels = self.corners.len() / V;
         let mut sums = vec![[0.0]; pixels];
         self.filter(&vec![[1.0]; pixels], &mut Scratch::default(), &mut sums);
-        sums.par_chunks_mut(TASK).flatten_iter().for_each(|[sum]| {
-            *sum = 1.0 / (*sum * Self::GAIN + 1e-20).sqrt();
+        let shares = self.shares.par_chunks_mut(TASK * V);
+        shares.zip(sums.par_chunks(TASK)).for_each(|(shares, sums)| {
+            for ([sum], shares) in sums.iter().zip(shares.as_chunks_mut::<V>().0) {
+                let norm = 1.0 / (sum + 1e-20).sqrt();
+                shares.iter_mut().for_each(|share| *share *= norm);
+            }
         });
-        let norms = sums;
-        self.splats.par_chunks_mut(TASK).flatten_iter().for_each(|splat| {
-            let Splat { pixel, share } = Splat::unpack(*splat.get_mut());
-            *splat.get_mut() = Splat { pixel, share: share * norms[pixel as usize][0] }.pack();
-        });
-        self.shares.par_chunks_mut(TASK * V).enumerate().for_each(|(task, shares)| {
-            for ([norm], shares) in norms[task * TASK..].iter().zip(shares.chunks_exact_mut(V)) {
-                let factor = norm * Self::GAIN * weight;
-                shares.iter_mut().for_each(|share| *share *= factor);
+        self.scale *= weight;
+    }
+
+    /// Shares every pixel's value among the members at its corners.
+    fn splat<const C: usize>(&self, input: &[[f32; C]], members: &mut [[f32; C]]) {
+        let pixels = self.simplices().zip(input.par_chunks(self.band));
+        pixels.zip(self.split_bands(members)).for_each(|(((corners, shares), input), members)| {
+            members.fill([0.0; C]);
+            for ((corners, shares), value) in corners.iter().zip(shares).zip(input) {
+                for (&corner, &share) in corners.iter().zip(shares) {
+                    add(&mut members[corner as usize], share, value);
+                }
             }
         });
     }
 
-    fn splat<const C: usize>(&self, input: &[[f32; C]], points: &mut [[f32; C]]) {
-        let points = &mut points[..self.points()];
-        points.par_chunks_mut(TASK).zip(self.starts.par_chunks(TASK)).enumerate().for_each(
-            |(task, (points, starts))| {
-                let end = self.starts[(task * TASK + points.len()).min(self.points())];
-                let ends = starts[1..].iter().chain([&end]);
-                for ((point, &start), &end) in points.iter_mut().zip(starts).zip(ends) {
-                    *point = gather(&self.splats[start as usize..end as usize], input);
+    fn sum_members<const C: usize>(&self, members: &[[f32; C]], points: &mut [[f32; C]]) {
+        let tasks = points[..self.ends.len()].par_chunks_mut(TASK).zip(self.ends.par_chunks(TASK));
+        tasks.enumerate().for_each(|(task, (points, ends))| {
+            let mut start = if task == 0 { 0 } else { self.ends[task * TASK - 1] };
+            for (point, &end) in points.iter_mut().zip(ends) {
+                *point = [0.0; C];
+                for &member in &self.members[start as usize..end as usize] {
+                    add(point, 1.0, &members[member as usize]);
                 }
-            },
-        );
+                start = end;
+            }
+        });
     }
 
-    fn slice<const C: usize>(&self, points: &[[f32; C]], output: &mut [[f32; C]]) {
-        let corners = self.corners.par_chunks(TASK * V);
-        let shares = self.shares.par_chunks(TASK * V);
-        output.par_chunks_mut(TASK).zip(corners.zip(shares)).for_each(
-            |(output, (corners, shares))| {
-                let simplices = corners.chunks_exact(V).zip(shares.chunks_exact(V));
-                for (pixel, (corners, shares)) in output.iter_mut().zip(simplices) {
-                    let mut sum = [0.0; C];
-                    for (corner, share) in corners.iter().zip(shares) {
-                        let point = &points[*corner as usize];
-                        for channel in 0..C {
-                            sum[channel] += share * point[channel];
-                        }
-                    }
-                    for channel in 0..C {
-                        pixel[channel] += sum[channel];
-                    }
+    /// Adds to every pixel its corners' values, by the same shares.
+    fn slice<const C: usize>(
+        &self,
+        points: &[[f32; C]],
+        members: &mut [[f32; C]],
+        output: &mut [[f32; C]],
+    ) {
+        let pixels = self.simplices().zip(output.par_chunks_mut(self.band));
+        let bands = self.split_bands(members).zip(&self.band_starts);
+        pixels.zip(bands).for_each(|(((corners, shares), output), (members, &start))| {
+            for (member, &point) in members.iter_mut().zip(&self.points[start..]) {
+                *member = points[point as usize];
+            }
+            for ((corners, shares), pixel) in corners.iter().zip(shares).zip(output) {
+                let mut sum = [0.0; C];
+                for (&corner, &share) in corners.iter().zip(shares) {
+                    add(&mut sum, share, &members[corner as usize]);
                 }
-            },
-        );
+                add(pixel, self.scale, &sum);
+            }
+        });
+    }
+
+    /// Corners and shares of each band's pixels.
+    fn simplices(&self) -> impl IndexedParallelIterator<Item = (&[[u32; V]], &[[f32; V]])> {
+        let corners = self.corners.as_chunks().0.par_chunks(self.band);
+        corners.zip(self.shares.as_chunks().0.par_chunks(self.band))
+    }
+
+    /// Cuts a list of members into those of each band.
+    fn split_bands<'a, T: Send>(
+        &self,
+        mut members: &'a mut [T],
+    ) -> impl IndexedParallelIterator<Item = &'a mut [T]> + use<'a, T, V> {
+        let mut bands = Vec::with_capacity(self.band_starts.len() - 1);
+        for range in self.band_starts.windows(2) {
+            let (band, rest) = members.split_at_mut(range[1] - range[0]);
+            bands.push(band);
+            members = rest;
+        }
+        bands.into_par_iter()
     }
 }
 
-/// What one lattice point receives.
-///
-/// Four sums run side by side, because a single one would wait for each addition to finish.
 #[inline(always)]
-fn gather<const C: usize>(splats: &[AtomicU64], input: &[[f32; C]]) -> [f32; C] {
-    let mut sums = [[0.0; C]; 4];
-    let (fours, rest) = splats.as_chunks::<4>();
-    for splats in fours {
-        for (sum, splat) in sums.iter_mut().zip(splats) {
-            Splat::unpack(splat.load(Relaxed)).add_to(sum, input);
-        }
+fn add<const C: usize>(sum: &mut [f32; C], factor: f32, value: &[f32; C]) {
+    for channel in 0..C {
+        sum[channel] += factor * value[channel];
     }
-    for splat in rest {
-        Splat::unpack(splat.load(Relaxed)).add_to(&mut sums[0], input);
-    }
-    let [a, b, c, d] = sums;
-    std::array::from_fn(|channel| (a[channel] + b[channel]) + (c[channel] + d[channel]))
 }
 
 /// One axis of the blur: half of each neighbour on top of the point itself.

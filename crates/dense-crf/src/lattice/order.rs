@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::band::{Band, Table};
+use super::{band::Table, build::prefix_sums};
 
 /// Points per bucket, on average.
 const BUCKET: usize = 512;
@@ -25,19 +25,14 @@ pub(super) struct Points {
 }
 
 /// Merges the points of all bands; `key_bits` bounds the keys.
-pub(super) fn merge_bands(bands: &[Band], key_bits: u32) -> Points {
-    let count: usize = bands.iter().map(|band| band.keys.len()).sum();
+pub(super) fn merge_bands(bands: &[Vec<u64>], key_bits: u32) -> Points {
+    let starts = prefix_sums(bands.iter().map(Vec::len));
+    let count = starts[bands.len()];
     let shift = key_bits.saturating_sub((count / BUCKET).max(1).ilog2() + 1);
-    let firsts = bands.iter().scan(0, |next, band| {
-        let first = *next;
-        *next += band.keys.len() as u32;
-        Some(first)
-    });
-    let starts: Vec<u32> = firsts.collect();
     let sorted: Vec<Buckets> = bands
         .par_iter()
-        .zip(&starts)
-        .map(|(band, &first)| Buckets::sort(&band.keys, first, shift))
+        .zip(&starts[..bands.len()])
+        .map(|(band, &first)| Buckets::sort(band, first as u32, shift))
         .collect();
     let groups: Vec<Points> = group_buckets(&sorted)
         .into_par_iter()
@@ -196,8 +191,7 @@ mod tests {
 
     #[test]
     fn points_of_two_bands_are_merged_in_key_order() {
-        let band = |keys: &[u64]| Band { keys: keys.to_vec(), counts: vec![1; keys.len()] };
-        let points = merge_bands(&[band(&[50, 10, 30]), band(&[30, 20])], 6);
+        let points = merge_bands(&[vec![50, 10, 30], vec![30, 20]], 6);
         assert_eq!(points.keys, [10, 20, 30, 50]);
         assert_eq!(points.ends, [1, 2, 4, 5]);
         assert_eq!(points.members, [1, 4, 2, 3, 0]);
