@@ -1,0 +1,92 @@
+//! From pixels to lattice: find every simplex, number the lattice points, list who touches whom.
+//!
+//! 1. Bands of rows are embedded independently; each numbers the points it touches.
+//! 2. The points of all bands are merged into one list, sorted by key.
+//! 3. Each point learns its members, its points of bands, and its neighbours.
+//!
+//! Bands depend only on the image, never on the number of threads.
+
+use rayon::prelude::*;
+
+use super::{
+    Features, Lattice,
+    band::{Table, embed_rows},
+    neighbours::find_neighbours,
+    order::{Points, merge_bands},
+    simplex::Embedding,
+};
+
+/// Pixels per band, roughly.
+const BAND: usize = 1 << 14;
+
+/// The points to filter: a grid of pixels with `V − 1` features each.
+pub(crate) trait Source<const V: usize>: Sync {
+    /// Columns and rows; both positive, their product times `V` below 2³².
+    fn size(&self) -> (usize, usize);
+
+    /// Least and greatest value of each feature over the whole grid.
+    fn bounds(&self) -> ([f32; V], [f32; V]);
+
+    /// Features of pixels `x..x + BATCH` in row `y`; columns past the last may hold anything
+    /// within the bounds.
+    fn features(&self, x: usize, y: usize) -> Features<V>;
+}
+
+impl<const V: usize> Lattice<V> {
+    /// Whether slots and keys of `source` fit their integers.
+    pub(crate) fn fits(source: &impl Source<V>) -> bool {
+        let (width, height) = source.size();
+        let slots = width.checked_mul(height).and_then(|pixels| pixels.checked_mul(V));
+        let (low, high) = source.bounds();
+        slots.is_some_and(|slots| u32::try_from(slots).is_ok())
+            && Embedding::new(&low, &high).is_some()
+    }
+
+    /// Embeds every pixel of `source`; `None` if its keys do not fit into 63 bits.
+    pub(crate) fn build(source: &impl Source<V>) -> Option<Self> {
+        let (width, height) = source.size();
+        let (low, high) = source.bounds();
+        let embedding = Embedding::new(&low, &high)?;
+
+        let rows = (BAND / width).max(1);
+        let band = rows * width;
+        let mut shares = vec![0.0; width * height * V];
+        let mut corners = vec![0; shares.len()];
+        let chunks = shares.par_chunks_mut(band * V).zip(corners.par_chunks_mut(band * V));
+        let bands: Vec<Vec<u64>> = chunks
+            .enumerate()
+            .map_init(Table::default, |table, (band, slots)| {
+                embed_rows(source, &embedding, band * rows, table, slots)
+            })
+            .collect();
+
+        let Points { keys, ends, members } = merge_bands(&bands, embedding.map.bits);
+        let band_starts = prefix_sums(bands.iter().map(Vec::len));
+        drop(bands);
+        let points = points_of_members(&ends, &members);
+        let neighbours = find_neighbours(&keys, &embedding.map.step);
+        let scale = Self::GAIN;
+        Some(Self { band, band_starts, corners, shares, points, members, ends, neighbours, scale })
+    }
+}
+
+/// Where each of consecutive runs starts, and where the last ends.
+pub(super) fn prefix_sums(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
+    let ends = lengths.scan(0, |end, length| {
+        *end += length;
+        Some(*end)
+    });
+    [0].into_iter().chain(ends).collect()
+}
+
+fn points_of_members(ends: &[u32], members: &[u32]) -> Vec<u32> {
+    let mut points = vec![0; members.len()];
+    let mut start = 0;
+    for (point, &end) in (0..).zip(ends) {
+        for &member in &members[start..end as usize] {
+            points[member as usize] = point;
+        }
+        start = end as usize;
+    }
+    points
+}
