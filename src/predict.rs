@@ -5,7 +5,7 @@ use burn::tensor::{Device, Tensor, activation::softmax};
 use crate::{
     config::Config,
     model::{
-        Model, Pass, Rules,
+        Branch, Model, Pass, Rules,
         layers::{tensor, values},
         mask::split,
     },
@@ -47,11 +47,11 @@ pub fn examine(
 pub fn examine_batch(model: &Model, config: &Config, images: Tensor<4>) -> Vec<Examination> {
     let rules = Rules::new(config);
     let [_, _, height, width] = images.dims();
-    let response = model.localize(images.clone(), Pass::Evaluate, &rules, None);
+    let response = model.localize(images.clone(), Pass::Evaluate(Branch::Whole), &rules, None);
     let localizer = values(softmax(response.scores.clone(), 1));
     let mask = response.mask([height, width], &rules);
     let [foreground, _] = split(images, mask.clone());
-    let judged = model.classify(foreground, Pass::Evaluate, &rules, None);
+    let judged = model.classify(foreground, Pass::Evaluate(Branch::Foreground), &rules, None);
     let classifier = values(softmax(judged.scores, 1));
 
     let classes = model.classes();

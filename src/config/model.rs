@@ -56,6 +56,9 @@ pub enum Statistics {
     All,
     /// Only the localizer's look at the intact image, which is what evaluation shows it first.
     Localizer,
+    /// Whole images and foregrounds each move statistics of their own, so that evaluation
+    /// normalizes both as training did.
+    Separate,
 }
 
 /// How class maps become scores, see `docs/method.md` §2.

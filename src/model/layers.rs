@@ -17,8 +17,8 @@ const EPSILON: f64 = 1e-5;
 /// How a forward pass treats batch norm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
-    /// Normalizes by the batch, and moves the running statistics towards it.
-    Train,
+    /// Normalizes by the batch, and moves the running statistics of these images towards it.
+    Train(Branch),
     /// Normalizes by the batch, and leaves the running statistics alone.
     TrainOnly,
     /// Normalizes by the batch, and averages it into the statistics of the batches `seen` before.
@@ -26,8 +26,17 @@ pub enum Pass {
         /// How many batches the statistics already stand for.
         seen: usize,
     },
-    /// Normalizes by the running statistics.
-    Evaluate,
+    /// Normalizes by the running statistics of these images.
+    Evaluate(Branch),
+}
+
+/// Which images a pass sees; they may have statistics of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Branch {
+    /// Whole images, seen by the localizer.
+    Whole,
+    /// What masks show of them, seen by the classifier.
+    Foreground,
 }
 
 /// A convolution without bias, padded so that stride alone decides the output size.
@@ -74,41 +83,59 @@ pub struct BatchNorm {
     pub running_mean: RunningState<Tensor<1>>,
     /// `[C]`, of the unbiased variance.
     pub running_var: RunningState<Tensor<1>>,
+    /// `[C]`, of masked images, if they are kept apart.
+    pub foreground_mean: Option<RunningState<Tensor<1>>>,
+    /// `[C]`, likewise.
+    pub foreground_var: Option<RunningState<Tensor<1>>>,
 }
 
 impl BatchNorm {
     /// The identity, until it has seen data.
-    pub fn new(channels: usize, device: &Device) -> Self {
+    ///
+    /// With `separate`, masked images have running statistics of their own.
+    pub fn new(channels: usize, separate: bool, device: &Device) -> Self {
+        let zeros = || RunningState::new(Tensor::zeros([channels], device));
+        let ones = || RunningState::new(Tensor::ones([channels], device));
         Self {
             weight: Param::from_tensor(Tensor::ones([channels], device)),
             bias: Param::from_tensor(Tensor::zeros([channels], device)),
-            running_mean: RunningState::new(Tensor::zeros([channels], device)),
-            running_var: RunningState::new(Tensor::ones([channels], device)),
+            running_mean: zeros(),
+            running_var: ones(),
+            foreground_mean: separate.then(zeros),
+            foreground_var: separate.then(ones),
         }
     }
 
     /// Shapes: `[B, C, H, W]` → same.
     pub fn forward(&self, x: Tensor<4>, pass: Pass) -> Tensor<4> {
         let (weight, bias) = (self.weight.val(), self.bias.val());
-        if pass == Pass::Evaluate {
-            let (mean, var) = (self.running_mean.value(), self.running_var.value());
-            return batch_norm(x, weight, bias, mean, var, EPSILON);
+        if let Pass::Evaluate(branch) = pass {
+            let (mean, var) = self.running(branch);
+            return batch_norm(x, weight, bias, mean.value(), var.value(), EPSILON);
         }
         let [batch, _, height, width] = x.dims();
         let values = (batch * height * width) as f64;
         assert!(values > 1.0, "Config::check refuses maps of one cell");
 
         let normalized = batch_norm_train(x, weight, bias, EPSILON);
-        let momentum = match pass {
-            Pass::Train => MOMENTUM,
-            Pass::Calibrate { seen } => 1.0 / (seen + 1) as f64,
-            Pass::TrainOnly | Pass::Evaluate => return normalized.output,
+        let (branch, momentum) = match pass {
+            Pass::Train(branch) => (branch, MOMENTUM),
+            Pass::Calibrate { seen } => (Branch::Whole, 1.0 / (seen + 1) as f64),
+            Pass::TrainOnly | Pass::Evaluate(_) => return normalized.output,
         };
         // Normalization uses the biased variance, the running statistics the unbiased one.
         let unbiased = normalized.variance * (values / (values - 1.0));
-        move_towards(&self.running_mean, normalized.mean, momentum);
-        move_towards(&self.running_var, unbiased, momentum);
+        let (mean, var) = self.running(branch);
+        move_towards(mean, normalized.mean, momentum);
+        move_towards(var, unbiased, momentum);
         normalized.output
+    }
+
+    fn running(&self, branch: Branch) -> (&RunningState<Tensor<1>>, &RunningState<Tensor<1>>) {
+        match (branch, &self.foreground_mean, &self.foreground_var) {
+            (Branch::Foreground, Some(mean), Some(var)) => (mean, var),
+            _ => (&self.running_mean, &self.running_var),
+        }
     }
 }
 

@@ -34,7 +34,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
-pub use self::layers::Pass;
+pub use self::layers::{Branch, Pass};
 use self::{
     mask::{MaskRule, soft_mask},
     resnet::Resnet,

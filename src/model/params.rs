@@ -24,7 +24,8 @@ pub struct Array {
 
 /// Whether a name is of a running statistic, which moves with the data and not by gradients.
 pub fn is_statistic(name: &str) -> bool {
-    name.ends_with(".running_mean") || name.ends_with(".running_var")
+    let field = name.rsplit('.').next().unwrap_or(name);
+    matches!(field, "running_mean" | "running_var" | "foreground_mean" | "foreground_var")
 }
 
 /// The tensors of a module, in host memory, by name.

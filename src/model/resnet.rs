@@ -10,7 +10,7 @@ use burn::{
 };
 
 use super::layers::{BatchNorm, Conv, Pass, max_pool};
-use crate::config::{Backbone, ModelConfig, Stem};
+use crate::config::{Backbone, ModelConfig, Statistics, Stem};
 
 /// A residual network without its final pooling and classifier.
 #[derive(Module, Debug)]
@@ -53,6 +53,16 @@ struct Architecture {
     bottleneck: bool,
 }
 
+/// What tells one block from another.
+#[derive(Clone)]
+struct Shape {
+    /// In, within, out.
+    channels: [usize; 3],
+    stride: usize,
+    dilation: usize,
+    bottleneck: bool,
+}
+
 /// One stage: how many blocks, how wide, at which resolution.
 struct Stage {
     blocks: usize,
@@ -61,6 +71,7 @@ struct Stage {
     /// Of the first block's convolution, which still sees the resolution before.
     first_dilation: usize,
     dilation: usize,
+    bottleneck: bool,
 }
 
 impl Resnet {
@@ -68,8 +79,12 @@ impl Resnet {
     pub fn new(config: &ModelConfig, device: &Device) -> Self {
         let architecture = Architecture::of(config.backbone);
         let width = architecture.width;
+        let separate = config.statistics == Statistics::Separate;
         let unit = |channels: [usize; 2], kernel, stride| {
-            (Conv::new(channels, kernel, stride, 1, device), BatchNorm::new(channels[1], device))
+            (
+                Conv::new(channels, kernel, stride, 1, device),
+                BatchNorm::new(channels[1], separate, device),
+            )
         };
         let (stem, mut channels) = match config.stem {
             Stem::Classic => (vec![unit([3, width], 7, 2)], width),
@@ -80,7 +95,7 @@ impl Resnet {
             }
         };
         let mut stages = architecture.stages(config.output_stride).into_iter().map(|stage| {
-            let blocks = Block::stage(&stage, channels, architecture.bottleneck, device);
+            let blocks = Block::stage(&stage, channels, separate, device);
             channels = stage.planes * architecture.expansion();
             blocks
         });
@@ -137,35 +152,30 @@ impl Resnet {
 }
 
 impl Block {
-    fn stage(stage: &Stage, input: usize, bottleneck: bool, device: &Device) -> Vec<Self> {
-        let output = stage.planes * if bottleneck { 4 } else { 1 };
-        (0..stage.blocks)
-            .map(|index| match index {
-                0 => Self::new(
-                    [input, stage.planes, output],
-                    stage.stride,
-                    stage.first_dilation,
-                    bottleneck,
-                    device,
-                ),
-                _ => {
-                    Self::new([output, stage.planes, output], 1, stage.dilation, bottleneck, device)
-                }
-            })
-            .collect()
+    fn stage(stage: &Stage, input: usize, separate: bool, device: &Device) -> Vec<Self> {
+        let output = stage.planes * if stage.bottleneck { 4 } else { 1 };
+        let first = Shape {
+            channels: [input, stage.planes, output],
+            stride: stage.stride,
+            dilation: stage.first_dilation,
+            bottleneck: stage.bottleneck,
+        };
+        let later = Shape {
+            channels: [output, stage.planes, output],
+            stride: 1,
+            dilation: stage.dilation,
+            bottleneck: stage.bottleneck,
+        };
+        let shapes = std::iter::once(first).chain(std::iter::repeat(later)).take(stage.blocks);
+        shapes.map(|shape| Self::new(shape, separate, device)).collect()
     }
 
-    fn new(
-        [input, planes, output]: [usize; 3],
-        stride: usize,
-        dilation: usize,
-        bottleneck: bool,
-        device: &Device,
-    ) -> Self {
+    fn new(shape: Shape, separate: bool, device: &Device) -> Self {
+        let Shape { channels: [input, planes, output], stride, dilation, bottleneck } = shape;
         let conv = |channels, kernel, stride, dilation| {
             Conv::new(channels, kernel, stride, dilation, device)
         };
-        let norm = |channels| BatchNorm::new(channels, device);
+        let norm = |channels| BatchNorm::new(channels, separate, device);
         let (conv1, conv2) = if bottleneck {
             (conv([input, planes], 1, 1, 1), conv([planes, planes], 3, stride, dilation))
         } else {
@@ -228,7 +238,7 @@ impl Architecture {
             }
             reached *= stride;
             index += 1;
-            Stage { blocks, planes, stride, first_dilation, dilation }
+            Stage { blocks, planes, stride, first_dilation, dilation, bottleneck: self.bottleneck }
         })
     }
 }
@@ -236,7 +246,10 @@ impl Architecture {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{device, model::params};
+    use crate::{
+        device,
+        model::{layers::Branch, params},
+    };
 
     fn resnet(backbone: Backbone, stem: Stem, output_stride: usize) -> Resnet {
         let config = ModelConfig { backbone, stem, output_stride, ..ModelConfig::default() };
@@ -261,7 +274,7 @@ mod tests {
         for (stride, grid) in [(32, [3, 2]), (16, [5, 3]), (8, [9, 5])] {
             let network = resnet(Backbone::Tiny, Stem::Deep, stride);
             let [_, features, height, width] =
-                network.forward(images.clone(), Pass::Evaluate).dims();
+                network.forward(images.clone(), Pass::Evaluate(Branch::Whole)).dims();
             assert_eq!([height, width], grid);
             assert_eq!(network.grid([72, 40]), grid);
             assert_eq!(features, network.features());

@@ -116,7 +116,7 @@ pub fn load(model: Model, path: &Path, arrays: &Arrays) -> Result<(Model, Loaded
         arrays.iter().map(|(name, array)| (our_name(name), array)).collect();
     let mut report = Loaded::default();
     let mut misfits = Vec::new();
-    let model = params::map(model, |name, shape, weights| match arrays.get(name) {
+    let model = params::map(model, |name, shape, weights| match find(&arrays, name) {
         Some(array) if array.shape == shape => {
             report.loaded.push(name.to_owned());
             tensor(array.values.clone(), [array.values.len()], &weights.device())
@@ -139,6 +139,12 @@ pub fn load(model: Model, path: &Path, arrays: &Arrays) -> Result<(Model, Loaded
     let absent = report.missing.iter().filter(|name| !is_head(name)).cloned();
     misfits.extend(absent.map(|name| format!("`{name}` is missing")));
     if misfits.is_empty() { Ok((model, report)) } else { Err(other_architecture(path, &misfits)) }
+}
+
+/// The array of a name; statistics of foregrounds start as those of whole images.
+fn find<'a>(arrays: &BTreeMap<String, &'a Array>, name: &str) -> Option<&'a Array> {
+    let of_whole_images = || arrays.get(&name.replace(".foreground_", ".running_"));
+    arrays.get(name).or_else(of_whole_images).copied()
 }
 
 fn is_head(name: &str) -> bool {
@@ -253,5 +259,66 @@ fn other_architecture(path: &Path, misfits: &[String]) -> Error {
         remedy: "set `model.backbone` and `model.stem` to what the weights were trained with; \
                  torchvision's have `stem = \"classic\"`"
             .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::{Backbone, Config},
+        device,
+    };
+
+    fn model(classes: usize, seed: u64) -> Model {
+        let mut config = Config { seed, ..Config::default() };
+        config.model.backbone = Backbone::Tiny;
+        Model::new(&config, classes, &device::cpu())
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_with_its_note() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("weights.safetensors");
+        let arrays = params::collect(&model(2, 1));
+        write(&path, &arrays, &vec!["benign", "malignant"]).unwrap();
+        let (read, note) = read_with_note::<Vec<String>>(&path).unwrap();
+        assert!(read == arrays && note == ["benign", "malignant"]);
+        // The same content gives the same bytes, or runs could not be compared.
+        let first = fs::read(&path).unwrap();
+        write(&path, &arrays, &vec!["benign", "malignant"]).unwrap();
+        assert!(first == fs::read(&path).unwrap());
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("weights.safetensors");
+        fs::write(&path, b"old").unwrap();
+        // A folder where the temporary file should go stands for a full disk.
+        fs::create_dir(path.with_extension("part")).unwrap();
+        let message = write_atomically(&path, b"new").unwrap_err().to_string();
+        assert!(message.contains("weights.safetensors"), "{message}");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+    }
+
+    #[test]
+    fn a_backbone_loads_by_name_under_any_prefix_and_heads_of_other_classes_are_kept() {
+        let source = params::collect(&model(5, 1));
+        let prefixed: Arrays =
+            source.iter().map(|(name, array)| (format!("module.{name}"), array.clone())).collect();
+        let (loaded, report) = load(model(2, 2), Path::new("w"), &prefixed).unwrap();
+        let loaded = params::collect(&loaded);
+        assert_eq!(loaded["layer3.0.conv1.weight"], source["layer3.0.conv1.weight"]);
+        assert_eq!(report.missing.len(), 4, "{:?}", report.missing);
+        assert_eq!(loaded["localizer.weight"], params::collect(&model(2, 2))["localizer.weight"]);
+    }
+
+    #[test]
+    fn an_incomplete_backbone_is_refused() {
+        let mut arrays = params::collect(&model(2, 1));
+        arrays.remove("layer2.0.bn1.bias");
+        let message = load(model(2, 2), Path::new("w.pth"), &arrays).unwrap_err().to_string();
+        assert!(message.contains("layer2.0.bn1.bias") && message.contains("w.pth"), "{message}");
     }
 }

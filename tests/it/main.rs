@@ -10,3 +10,4 @@ mod metrics_parity;
 mod parity;
 mod tidy;
 mod train;
+mod weights;

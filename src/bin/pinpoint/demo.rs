@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, ensure};
 use image::RgbImage;
 use pinpoint::{
-    config::{Backbone, Config, Stem},
+    config::{Backbone, Config, Statistics, Stem, Tie},
     data::{
         Dataset, OpenOptions, Split, mask,
         synthetic::{self, SyntheticSpec},
@@ -110,16 +110,20 @@ fn settings(seed: u64, epochs: usize, side: u32) -> Config {
     config.preprocess.crop = side;
     config.preprocess.eval_multiple = 8;
     config.augment.vertical_flip = 0.5;
+    config.augment.quarter_turns = true;
     config.model.backbone = Backbone::Tiny;
     config.model.stem = Stem::Deep;
     config.model.output_stride = 8;
-    config.model.classifier_scale = 1.0;
+    // A narrow network cannot do with one set of statistics for whole and masked images.
+    config.model.statistics = Statistics::Separate;
     config.pool.dropout = 0.2;
-    config.erase.rounds = 2;
+    config.erase.rounds = 1;
     config.train.epochs = epochs;
     config.train.batch_size = 16;
+    config.train.tie = Tie::LowerLoss;
+    config.train.checkpoint_steps = 0;
     config.optimizer.learning_rate = 0.02;
-    config.optimizer.decay_every = epochs.div_ceil(2);
+    config.optimizer.decay_every = epochs.div_ceil(3).max(1) * 2;
     config.optimizer.weight_decay = 1e-4;
     config
 }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     config::{Config, MaskGradient, Statistics},
-    model::{Model, Pass, Response, Rules, layers::values, mask::split, params},
+    model::{Branch, Model, Pass, Response, Rules, layers::values, mask::split, params},
 };
 
 /// The gradient of a batch's loss, by weight.
@@ -163,10 +163,6 @@ impl Step<'_> {
     /// Splits the images by their masks and asks the classifier about both halves.
     fn judge(&self, mask: &Tensor<4>, gradients: &mut GradientSum) -> Judged {
         let batch = self.labels.len() as f64;
-        let pass = match self.config.model.statistics {
-            Statistics::All => Pass::Train,
-            Statistics::Localizer => Pass::TrainOnly,
-        };
         let through = self.config.mask.gradient == MaskGradient::Through;
         let mut judged = Judged::default();
         for half in 0..2 {
@@ -174,6 +170,7 @@ impl Step<'_> {
             let leaf = mask.clone().autodiff().set_require_grad(through);
             let images = split(self.images.clone().autodiff(), leaf.clone())[half].clone();
             let keep = self.dropout.classifier.as_deref();
+            let pass = self.judge_pass(half);
             let scores = self.model.classify(images, pass, &self.rules(), keep).scores;
             let (losses, weight) = if half == 0 {
                 judged.mistakes = verdicts(scores.clone(), self.labels)
@@ -239,8 +236,18 @@ impl Step<'_> {
     /// Whether a look moves the running statistics.
     fn look_pass(&self, round: usize) -> Pass {
         match self.config.model.statistics {
-            Statistics::Localizer if round > 0 => Pass::TrainOnly,
-            _ => Pass::Train,
+            Statistics::Localizer | Statistics::Separate if round > 0 => Pass::TrainOnly,
+            _ => Pass::Train(Branch::Whole),
+        }
+    }
+
+    /// Whether the classifier's pass over one half moves the running statistics, and which.
+    fn judge_pass(&self, half: usize) -> Pass {
+        match self.config.model.statistics {
+            Statistics::All => Pass::Train(Branch::Whole),
+            // Nobody is ever asked about a background again.
+            Statistics::Separate if half == 0 => Pass::Train(Branch::Foreground),
+            Statistics::Localizer | Statistics::Separate => Pass::TrainOnly,
         }
     }
 
