@@ -1,0 +1,206 @@
+//! GFLOP/s of every convolution of ResNet-18 and ResNet-50, beside what the processor can do.
+//!
+//! `cargo run --release -p conv-kernels --example roofline [-- --json] [--isa portable|avx2|avx512|neon]
+//! [--size 240] [--batch 8] [--repeat 5] [--only TEXT] [--cpu]`
+//!
+//! `--cpu` measures processor time on a single thread instead of the clock on all: the figure to
+//! tune by on a machine that others use too (Linux only).
+#![allow(clippy::print_stdout, reason = "prints its table")]
+
+use std::{env, hint::black_box, time::Instant};
+
+use conv_kernels::{
+    Isa,
+    conv::{self, Conv, Epilogue, Filter, PackedWeights},
+};
+
+/// A layer shape, and how often each network has it.
+struct Layer {
+    name: &'static str,
+    /// The image is this many times smaller than the network's.
+    shrink: usize,
+    filter: Filter,
+}
+
+fn layers() -> Vec<Layer> {
+    let layer = |name, shrink, i, o, kernel, stride| Layer {
+        name,
+        shrink,
+        filter: Filter::new(i, o, kernel, stride),
+    };
+    vec![
+        layer("stem 7x7/2 3-64", 1, 3, 64, 7, 2),
+        layer("deep stem 3x3/2 3-64", 1, 3, 64, 3, 2),
+        layer("deep stem 3x3 64-64", 2, 64, 64, 3, 1),
+        layer("3x3 64-64", 4, 64, 64, 3, 1),
+        layer("3x3/2 64-128", 4, 64, 128, 3, 2),
+        layer("1x1/2 64-128", 4, 64, 128, 1, 2),
+        layer("3x3 128-128", 8, 128, 128, 3, 1),
+        layer("3x3/2 128-256", 8, 128, 256, 3, 2),
+        layer("3x3 256-256", 16, 256, 256, 3, 1),
+        layer("3x3/2 256-512", 16, 256, 512, 3, 2),
+        layer("3x3 512-512", 32, 512, 512, 3, 1),
+        layer("1x1 64-64", 4, 64, 64, 1, 1),
+        layer("1x1 64-256", 4, 64, 256, 1, 1),
+        layer("1x1 256-64", 4, 256, 64, 1, 1),
+        layer("1x1 256-128", 4, 256, 128, 1, 1),
+        layer("1x1/2 256-512", 4, 256, 512, 1, 2),
+        layer("3x3/2 128-128", 4, 128, 128, 3, 2),
+        layer("1x1 128-512", 8, 128, 512, 1, 1),
+        layer("1x1 512-128", 8, 512, 128, 1, 1),
+        layer("1x1 256-1024", 16, 256, 1024, 1, 1),
+        layer("1x1 1024-256", 16, 1024, 256, 1, 1),
+        layer("1x1 512-2048", 32, 512, 2048, 1, 1),
+        layer("1x1 2048-512", 32, 2048, 512, 1, 1),
+    ]
+}
+
+struct Options {
+    json: bool,
+    isa: Isa,
+    size: usize,
+    batch: usize,
+    repeat: usize,
+    only: String,
+    cpu: bool,
+}
+
+fn options() -> Options {
+    let mut options = Options {
+        json: false,
+        isa: Isa::detect(),
+        size: 240,
+        batch: 8,
+        repeat: 5,
+        only: String::new(),
+        cpu: false,
+    };
+    let mut words = env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().expect("a value follows the flag");
+        match word.as_str() {
+            "--json" => options.json = true,
+            "--isa" => options.isa = parse_isa(&value()),
+            "--size" => options.size = value().parse().expect("a number"),
+            "--batch" => options.batch = value().parse().expect("a number"),
+            "--repeat" => options.repeat = value().parse().expect("a number"),
+            "--cpu" => options.cpu = true,
+            "--only" => options.only = value(),
+            _ => panic!("unknown argument `{word}`"),
+        }
+    }
+    options
+}
+
+fn parse_isa(name: &str) -> Isa {
+    let found = Isa::available().into_iter().find(|isa| format!("{isa:?}").to_lowercase() == name);
+    found.expect("an instruction set of this machine")
+}
+
+/// Seconds of the fastest of `repeat` runs, after one to warm up.
+fn best(watch: Watch, repeat: usize, mut work: impl FnMut()) -> f64 {
+    work();
+    let time = |_| {
+        let start = watch.seconds();
+        work();
+        watch.seconds() - start
+    };
+    (0..repeat).map(time).fold(f64::INFINITY, f64::min)
+}
+
+/// What time is measured by.
+#[derive(Clone, Copy)]
+enum Watch {
+    Clock(Instant),
+    Processor,
+}
+
+impl Watch {
+    fn seconds(self) -> f64 {
+        match self {
+            Self::Clock(start) => start.elapsed().as_secs_f64(),
+            Self::Processor => {
+                // The kernel brings its books up to date when a thread yields.
+                std::thread::yield_now();
+                let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
+                let nanoseconds: f64 =
+                    text.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+                nanoseconds * 1e-9
+            }
+        }
+    }
+}
+
+/// GFLOP/s of a product small enough for the first-level cache: what a core can do.
+fn peak(options: &Options, watch: Watch) -> f64 {
+    let tile = Conv::new(Filter::new(256, 16, 1, 1), 1, 1, 48).expect("a convolution");
+    let weights = PackedWeights::forward(options.isa, tile.filter(), &[0.5; 16 * 256]);
+    let input = vec![0.5; tile.input_len()];
+    let mut output = vec![0.0; tile.output_len()];
+    let rounds = 5000;
+    let seconds = best(watch, options.repeat, || {
+        for _ in 0..rounds {
+            conv::forward(&tile, &weights, black_box(&input), Epilogue::default(), &mut output);
+        }
+    });
+    (rounds * tile.flops()) as f64 / seconds / 1e9
+}
+
+fn measure(layer: &Layer, options: &Options, watch: Watch) -> [f64; 3] {
+    let size = options.size.div_ceil(layer.shrink);
+    let conv = Conv::new(layer.filter, options.batch, size, size).expect("a convolution");
+    let (filter, isa) = (conv.filter(), options.isa);
+    let weights = vec![0.01; filter.weights()];
+    let forward = PackedWeights::forward(isa, filter, &weights);
+    let backward = PackedWeights::backward_data(isa, filter, &weights);
+    let mut input = vec![0.5; conv.input_len()];
+    let mut output = vec![0.5; conv.output_len()];
+    let mut grad_weights = weights.clone();
+    [
+        best(watch, options.repeat, || {
+            conv::forward(&conv, &forward, &input, Epilogue::default(), &mut output);
+        }),
+        best(watch, options.repeat, || {
+            conv::backward_data(&conv, &backward, &output, None, &mut input)
+        }),
+        best(watch, options.repeat, || {
+            conv::backward_weights(isa, &conv, &input, &output, &mut grad_weights);
+        }),
+    ]
+}
+
+fn main() {
+    let options = options();
+    let watch = if options.cpu { Watch::Processor } else { Watch::Clock(Instant::now()) };
+    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
+    let peak = alone.install(|| peak(&options, watch));
+    if options.cpu {
+        alone.install(|| report(&options, watch, peak));
+    } else {
+        report(&options, watch, peak);
+    }
+}
+
+fn report(options: &Options, watch: Watch, peak: f64) {
+    if !options.json {
+        let threads = rayon::current_num_threads();
+        println!("{:?}, {threads} threads, peak {peak:.0} GFLOP/s a core", options.isa);
+        println!("{:24} forward, backward data, backward weights: ms (GFLOP/s)", "layer");
+    }
+    for layer in layers().iter().filter(|layer| layer.name.contains(&options.only)) {
+        let size = options.size.div_ceil(layer.shrink);
+        let seconds = measure(layer, options, watch);
+        if options.json {
+            let [forward, data, weights] = seconds.map(|seconds| seconds * 1e3);
+            println!(
+                r#"{{"layer": "{}", "size": {size}, "forward": {forward}, "data": {data}, "weights": {weights}}}"#,
+                layer.name
+            );
+            continue;
+        }
+        let conv = Conv::new(layer.filter, options.batch, size, size).expect("a convolution");
+        let [forward, data, weights] =
+            seconds.map(|s| format!("{:6.2} ({:3.0})", s * 1e3, conv.flops() as f64 / s / 1e9));
+        println!("{:24} {forward} {data} {weights}", layer.name);
+    }
+}

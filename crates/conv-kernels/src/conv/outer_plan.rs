@@ -1,0 +1,329 @@
+//! How the backward pass of the weights is cut into tasks, chunks and tiles, and its copies.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::shape::Conv;
+use crate::{scratch, simd::Tile};
+
+/// Pixels of a chunk at stride 1: 256 × 16 gradients are half of a first-level cache.
+const CHUNK_PIXELS: usize = 256;
+/// Copied input floats of a task, to stay within a second-level cache.
+const TASK_FLOATS: usize = 64 * 1024;
+/// Floats of all partial sums together.
+const PARTIAL_FLOATS: usize = 4 << 20;
+/// Most splits of the pixels.
+const MAX_SPLITS: usize = 16;
+/// Tasks to aim for.
+const TASKS: usize = 16;
+/// Channels below which a group is not cut further.
+const MIN_GROUP: usize = 128;
+
+/// The cut, a function of the shape and the register tile alone.
+pub(super) struct Plan {
+    conv: Conv,
+    tile: Tile,
+    /// Input floats per pixel: channels, or a kernel row of them.
+    run: usize,
+    /// Input pixels skipped while copying.
+    sampling: usize,
+    /// Copied pixels between neighbouring results.
+    pub(super) step: usize,
+    /// Offset of each tap in copied pixels.
+    pub(super) taps: Vec<usize>,
+    pub(super) out_width: usize,
+    /// Copied pixels of a row.
+    columns: usize,
+    images_per_chunk: usize,
+    rows_per_chunk: usize,
+    pub(super) splits: usize,
+    input_groups: usize,
+    output_groups: usize,
+}
+
+/// Result rows `first_row..first_row + rows` of some images.
+pub(super) struct Chunk {
+    first_image: usize,
+    images: usize,
+    first_row: usize,
+    rows: usize,
+}
+
+impl Chunk {
+    /// Images, and rows of each.
+    pub(super) fn rows(&self) -> (usize, usize) {
+        (self.images, self.rows)
+    }
+}
+
+impl Plan {
+    pub(super) fn new(conv: &Conv, tile: Tile) -> Self {
+        let filter = *conv.filter();
+        let by_rows = filter.reads_rows();
+        let sampling = if filter.kernel == 1 { filter.stride } else { 1 };
+        let step = filter.stride / sampling;
+        let column_step = if by_rows { 1 } else { step };
+        let columns = match by_rows {
+            true => conv.out_width(),
+            false => (conv.out_width() - 1) * step + filter.extent(),
+        };
+        let taps_across = if by_rows { 1 } else { filter.kernel };
+        let tap =
+            |index: usize| (index / taps_across * columns + index % taps_across) * filter.dilation;
+        let pixels = CHUNK_PIXELS / (step * column_step);
+        let mut plan = Self {
+            conv: *conv,
+            tile,
+            run: if by_rows { filter.kernel * filter.in_channels } else { filter.in_channels },
+            sampling,
+            step: column_step,
+            taps: (0..filter.kernel * taps_across).map(tap).collect(),
+            out_width: conv.out_width(),
+            columns,
+            images_per_chunk: (pixels / (conv.out_height() * conv.out_width()))
+                .clamp(1, conv.batch().max(1)),
+            rows_per_chunk: (pixels / conv.out_width()).clamp(1, conv.out_height()),
+            splits: 1,
+            input_groups: 1,
+            output_groups: 1,
+        };
+        plan.splits =
+            (PARTIAL_FLOATS / plan.split_len()).clamp(1, MAX_SPLITS.min(plan.chunks().max(1)));
+        plan.choose_groups();
+        plan
+    }
+
+    /// First so that a task's input fits its cache, then until there are enough tasks.
+    fn choose_groups(&mut self) {
+        let (tiles, panels) = (self.tiles(), self.panels());
+        self.input_groups = (tiles * self.input_tile_len()).div_ceil(TASK_FLOATS).min(tiles);
+        while self.tasks() < TASKS {
+            let inputs = self.run / self.input_groups;
+            let outputs = self.conv.filter().out_channels / self.output_groups;
+            if outputs >= inputs && outputs > MIN_GROUP && self.output_groups * 2 <= panels {
+                self.output_groups *= 2;
+            } else if inputs > MIN_GROUP && self.input_groups * 2 <= tiles {
+                self.input_groups *= 2;
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// Register tiles along the input channels.
+    fn tiles(&self) -> usize {
+        self.run.div_ceil(self.tile.rows)
+    }
+
+    /// Register tiles along the output channels.
+    fn panels(&self) -> usize {
+        self.conv.filter().out_channels.div_ceil(self.tile.columns)
+    }
+
+    fn chunks_per_image(&self) -> usize {
+        self.conv.out_height().div_ceil(self.rows_per_chunk)
+    }
+
+    fn chunks(&self) -> usize {
+        self.conv.batch().div_ceil(self.images_per_chunk) * self.chunks_per_image()
+    }
+
+    pub(super) fn tasks(&self) -> usize {
+        self.splits * self.input_groups * self.output_groups
+    }
+
+    /// Split, tiles and panels of a task.
+    pub(super) fn task(&self, task: usize) -> (usize, Range<usize>, Range<usize>) {
+        let groups = self.input_groups * self.output_groups;
+        let (split, group) = (task / groups, task % groups);
+        let (input, output) = (group / self.output_groups, group % self.output_groups);
+        (
+            split,
+            share(self.tiles(), self.input_groups, input),
+            share(self.panels(), self.output_groups, output),
+        )
+    }
+
+    pub(super) fn split_chunks(&self, split: usize) -> Range<usize> {
+        share(self.chunks(), self.splits, split)
+    }
+
+    pub(super) fn chunk(&self, index: usize) -> Chunk {
+        let (group, part) = (index / self.chunks_per_image(), index % self.chunks_per_image());
+        let (first_image, first_row) = (group * self.images_per_chunk, part * self.rows_per_chunk);
+        Chunk {
+            first_image,
+            images: self.images_per_chunk.min(self.conv.batch() - first_image),
+            first_row,
+            rows: self.rows_per_chunk.min(self.conv.out_height() - first_row),
+        }
+    }
+
+    /// Copied input rows under `rows` result rows.
+    fn input_rows(&self, rows: usize) -> usize {
+        let filter = self.conv.filter();
+        (rows - 1) * (filter.stride / self.sampling) + filter.extent()
+    }
+
+    /// Copied pixels before an image of a chunk with `rows` rows.
+    #[inline(always)]
+    pub(super) fn image_offset(&self, rows: usize, image: usize) -> usize {
+        image * self.input_rows(rows) * self.columns
+    }
+
+    /// Copied pixels before a result row.
+    #[inline(always)]
+    pub(super) fn row_offset(&self, row: usize) -> usize {
+        row * (self.conv.filter().stride / self.sampling) * self.columns
+    }
+
+    /// Floats of one input tile, `[image][row][column][tile row]`.
+    pub(super) fn input_tile_len(&self) -> usize {
+        self.image_offset(self.rows_per_chunk, self.images_per_chunk) * self.tile.rows
+    }
+
+    /// Floats of one gradient panel, `[pixel][lane]`.
+    pub(super) fn grad_panel_len(&self) -> usize {
+        self.images_per_chunk * self.rows_per_chunk * self.out_width * self.tile.columns
+    }
+
+    fn tile_len(&self) -> usize {
+        self.taps.len() * self.tile.rows * self.tile.columns
+    }
+
+    /// Floats of the sums of one split, `[panel][tile][tap][tile row][lane]`.
+    pub(super) fn split_len(&self) -> usize {
+        self.panels() * self.tiles() * self.tile_len()
+    }
+
+    pub(super) fn sums_at(&self, split: usize, panel: usize, tile: usize) -> usize {
+        split * self.split_len() + (panel * self.tiles() + tile) * self.tile_len()
+    }
+
+    /// Copies the input under a chunk, tile by tile, zeros around the image included.
+    #[inline(always)]
+    pub(super) fn pack_input<const R: usize>(
+        &self,
+        chunk: &Chunk,
+        tiles: Range<usize>,
+        input: &[f32],
+        packed: &mut [f32],
+    ) {
+        let filter = self.conv.filter();
+        let (rows, row_len) = (self.input_rows(chunk.rows), self.columns * R);
+        let tile_len = self.input_tile_len();
+        let margin = filter.padding * filter.in_channels;
+        let image_row = self.conv.width() * filter.in_channels;
+        let mut padded = scratch::floats(image_row + 2 * margin + self.run);
+        padded.fill(0.0);
+        for line in 0..chunk.images * rows {
+            let (image, row) = (chunk.first_image + line / rows, line % rows);
+            let y = (chunk.first_row * filter.stride + row * self.sampling)
+                .wrapping_sub(filter.padding);
+            let inside = y < self.conv.height();
+            if inside {
+                let from = &input[(image * self.conv.height() + y) * image_row..][..image_row];
+                padded[margin..][..image_row].copy_from_slice(from);
+            }
+            for (packed, tile) in packed.chunks_exact_mut(tile_len).zip(tiles.clone()) {
+                let to = &mut packed[line * row_len..][..row_len];
+                if inside {
+                    self.pack_line::<R>(tile * R, &padded, to);
+                } else {
+                    to.fill(0.0);
+                }
+            }
+        }
+    }
+
+    /// Copies `R` channels of each pixel of a padded row.
+    #[inline(always)]
+    fn pack_line<const R: usize>(&self, channel: usize, padded: &[f32], line: &mut [f32]) {
+        let filter = self.conv.filter();
+        let skip = if filter.reads_rows() { filter.stride } else { self.sampling };
+        let starts = (channel..).step_by(skip * filter.in_channels);
+        let used = R.min(self.run - channel);
+        for (to, at) in line.as_chunks_mut::<R>().0.iter_mut().zip(starts) {
+            if used == R {
+                to.copy_from_slice(&padded[at..at + R]);
+            } else {
+                *to = [0.0; R];
+                to[..used].copy_from_slice(&padded[at..at + used]);
+            }
+        }
+    }
+
+    /// Copies the gradient of a chunk, panel by panel; lanes beyond the channels become zero.
+    #[inline(always)]
+    pub(super) fn pack_grad(
+        &self,
+        chunk: &Chunk,
+        panels: Range<usize>,
+        grad: &[f32],
+        packed: &mut [f32],
+    ) {
+        let (channels, lanes) = (self.conv.filter().out_channels, self.tile.columns);
+        let pixels = chunk.rows * self.out_width;
+        for image in 0..chunk.images {
+            let row = (chunk.first_image + image) * self.conv.out_height() + chunk.first_row;
+            let from = &grad[row * self.out_width * channels..][..pixels * channels];
+            for (panel, to) in panels.clone().zip(packed.chunks_exact_mut(self.grad_panel_len())) {
+                let first = panel * lanes;
+                let used = lanes.min(channels - first);
+                let to = &mut to[image * pixels * lanes..][..pixels * lanes];
+                for (to, from) in to.chunks_exact_mut(lanes).zip(from.chunks_exact(channels)) {
+                    to[..used].copy_from_slice(&from[first..][..used]);
+                    to[used..].fill(0.0);
+                }
+            }
+        }
+    }
+
+    /// Adds the splits in their order, and restores the layout of the weights.
+    pub(super) fn collect(&self, partial: &[f32], weights: &mut [f32]) {
+        let filter = self.conv.filter();
+        let per_output = filter.in_channels * filter.taps();
+        let lanes = self.tile.columns;
+        let (len, tile_len) = (self.split_len(), self.tile_len());
+        weights.par_chunks_mut(lanes * per_output).enumerate().for_each(|(panel, weights)| {
+            let mut sums = scratch::floats(tile_len);
+            for tile in 0..self.tiles() {
+                let at = self.sums_at(0, panel, tile);
+                sums.copy_from_slice(&partial[at..][..tile_len]);
+                for split in 1..self.splits {
+                    let part = &partial[split * len + at..][..tile_len];
+                    sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+                }
+                self.scatter(tile, &sums, weights);
+            }
+        });
+    }
+
+    /// Places the sums `[tap][tile row][lane]` of one tile into `[lane, in_channels, kernel, kernel]`.
+    fn scatter(&self, tile: usize, sums: &[f32], weights: &mut [f32]) {
+        let filter = self.conv.filter();
+        let (lanes, rows) = (self.tile.columns, self.tile.rows);
+        let used = rows.min(self.run - tile * rows);
+        for (lane, weights) in
+            weights.chunks_exact_mut(filter.in_channels * filter.taps()).enumerate()
+        {
+            for i in 0..used {
+                let (across, channel) = {
+                    let index = tile * rows + i;
+                    (index / filter.in_channels, index % filter.in_channels)
+                };
+                let spread = filter.taps() / self.taps.len();
+                let to = &mut weights[channel * filter.taps() + across..];
+                for tap in 0..self.taps.len() {
+                    to[tap * spread] = sums[(tap * rows + i) * lanes + lane];
+                }
+            }
+        }
+    }
+}
+
+/// Part `index` of `len` things shared among `parts`.
+fn share(len: usize, parts: usize, index: usize) -> Range<usize> {
+    len * index / parts..len * (index + 1) / parts
+}
