@@ -1,7 +1,7 @@
 //! GFLOP/s of every convolution of ResNet-18 and ResNet-50, beside what the processor can do.
 //!
 //! `cargo run --release -p conv-kernels --example roofline [-- --json] [--isa portable|avx2|avx512|neon]
-//! [--size 240] [--batch 8] [--repeat 5] [--only TEXT] [--cpu]`
+//! [--size 240] [--batch 8] [--repeat 5] [--only TEXT] [--cpu] [--list]`
 //!
 //! `--cpu` measures processor time on a single thread instead of the clock on all: the figure to
 //! tune by on a machine that others use too (Linux only).
@@ -63,6 +63,7 @@ struct Options {
     repeat: usize,
     only: String,
     cpu: bool,
+    list: bool,
 }
 
 fn options() -> Options {
@@ -74,11 +75,13 @@ fn options() -> Options {
         repeat: 5,
         only: String::new(),
         cpu: false,
+        list: false,
     };
     let mut words = env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().expect("a value follows the flag");
         match word.as_str() {
+            "--list" => options.list = true,
             "--json" => options.json = true,
             "--isa" => options.isa = parse_isa(&value()),
             "--size" => options.size = value().parse().expect("a number"),
@@ -171,9 +174,12 @@ fn measure(layer: &Layer, options: &Options, watch: Watch) -> [f64; 3] {
 
 fn main() {
     let options = options();
+    if options.list {
+        return layers().iter().for_each(|layer| println!("{}", layer.name));
+    }
     let watch = if options.cpu { Watch::Processor } else { Watch::Clock(Instant::now()) };
     let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
-    let peak = alone.install(|| peak(&options, watch));
+    let peak = if options.json { 0.0 } else { alone.install(|| peak(&options, watch)) };
     if options.cpu {
         alone.install(|| report(&options, watch, peak));
     } else {

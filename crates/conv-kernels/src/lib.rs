@@ -8,6 +8,10 @@
 
 pub mod batch_norm;
 pub mod conv;
+pub mod elementwise;
+pub mod layout;
+pub mod pool;
+pub mod resize;
 
 mod scratch;
 mod shared;

@@ -3,5 +3,6 @@
 
 mod batch_norm;
 mod conv;
+mod images;
 mod reference;
 mod threads;
