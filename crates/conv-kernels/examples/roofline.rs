@@ -1,7 +1,7 @@
 //! GFLOP/s of every convolution of ResNet-18 and ResNet-50, beside what the processor can do.
 //!
 //! `cargo run --release -p conv-kernels --example roofline [-- --json] [--isa portable|avx2|avx512|neon]
-//! [--size 240] [--batch 8] [--repeat 5] [--only TEXT] [--cpu] [--list]`
+//! [--size 240] [--batch 8] [--repeat 5] [--only TEXT] [--cpu] [--direct] [--list]`
 //!
 //! `--cpu` measures processor time on a single thread instead of the clock on all: the figure to
 //! tune by on a machine that others use too (Linux only).
@@ -11,7 +11,7 @@ use std::{env, hint::black_box, time::Instant};
 
 use conv_kernels::{
     Isa,
-    conv::{self, Conv, Epilogue, Filter, PackedWeights},
+    conv::{self, Algorithm, Conv, Epilogue, Filter, PackedWeights},
 };
 
 /// A layer shape, and how often each network has it.
@@ -63,6 +63,7 @@ struct Options {
     repeat: usize,
     only: String,
     cpu: bool,
+    direct: bool,
     list: bool,
 }
 
@@ -75,6 +76,7 @@ fn options() -> Options {
         repeat: 5,
         only: String::new(),
         cpu: false,
+        direct: false,
         list: false,
     };
     let mut words = env::args().skip(1);
@@ -87,6 +89,7 @@ fn options() -> Options {
             "--size" => options.size = value().parse().expect("a number"),
             "--batch" => options.batch = value().parse().expect("a number"),
             "--repeat" => options.repeat = value().parse().expect("a number"),
+            "--direct" => options.direct = true,
             "--cpu" => options.cpu = true,
             "--only" => options.only = value(),
             _ => panic!("unknown argument `{word}`"),
@@ -137,7 +140,8 @@ impl Watch {
 /// GFLOP/s of a product small enough for the first-level cache: what a core can do.
 fn peak(options: &Options, watch: Watch) -> f64 {
     let tile = Conv::new(Filter::new(256, 16, 1, 1), 1, 1, 48).expect("a convolution");
-    let weights = PackedWeights::forward(options.isa, tile.filter(), &[0.5; 16 * 256]);
+    let weights =
+        PackedWeights::forward(options.isa, tile.filter(), Algorithm::Direct, &[0.5; 16 * 256]);
     let input = vec![0.5; tile.input_len()];
     let mut output = vec![0.0; tile.output_len()];
     let rounds = 5000;
@@ -149,13 +153,14 @@ fn peak(options: &Options, watch: Watch) -> f64 {
     (rounds * tile.flops()) as f64 / seconds / 1e9
 }
 
-fn measure(layer: &Layer, options: &Options, watch: Watch) -> [f64; 3] {
+fn measure(layer: &Layer, options: &Options, watch: Watch) -> [f64; 4] {
     let size = options.size.div_ceil(layer.shrink);
     let conv = Conv::new(layer.filter, options.batch, size, size).expect("a convolution");
     let (filter, isa) = (conv.filter(), options.isa);
+    let algorithm = if options.direct { Algorithm::Direct } else { Algorithm::fastest(filter) };
     let weights = vec![0.01; filter.weights()];
-    let forward = PackedWeights::forward(isa, filter, &weights);
-    let backward = PackedWeights::backward_data(isa, filter, &weights);
+    let mut forward = PackedWeights::forward(isa, filter, algorithm, &weights);
+    let backward = PackedWeights::backward_data(isa, filter, algorithm, &weights);
     let mut input = vec![0.5; conv.input_len()];
     let mut output = vec![0.5; conv.output_len()];
     let mut grad_weights = weights.clone();
@@ -167,8 +172,9 @@ fn measure(layer: &Layer, options: &Options, watch: Watch) -> [f64; 3] {
             conv::backward_data(&conv, &backward, &output, None, &mut input)
         }),
         best(watch, options.repeat, || {
-            conv::backward_weights(isa, &conv, &input, &output, &mut grad_weights);
+            conv::backward_weights(isa, &conv, algorithm, &input, &output, &mut grad_weights);
         }),
+        best(watch, options.repeat, || forward.update(&weights)),
     ]
 }
 
@@ -191,22 +197,25 @@ fn report(options: &Options, watch: Watch, peak: f64) {
     if !options.json {
         let threads = rayon::current_num_threads();
         println!("{:?}, {threads} threads, peak {peak:.0} GFLOP/s a core", options.isa);
-        println!("{:24} forward, backward data, backward weights: ms (GFLOP/s)", "layer");
+        println!(
+            "{:24} forward, backward data, backward weights: ms (GFLOP/s); packing: ms",
+            "layer"
+        );
     }
     for layer in layers().iter().filter(|layer| layer.name.contains(&options.only)) {
         let size = options.size.div_ceil(layer.shrink);
         let seconds = measure(layer, options, watch);
         if options.json {
-            let [forward, data, weights] = seconds.map(|seconds| seconds * 1e3);
+            let [forward, data, weights, pack] = seconds.map(|seconds| seconds * 1e3);
             println!(
-                r#"{{"layer": "{}", "size": {size}, "forward": {forward}, "data": {data}, "weights": {weights}}}"#,
+                r#"{{"layer": "{}", "size": {size}, "forward": {forward}, "data": {data}, "weights": {weights}, "pack": {pack}}}"#,
                 layer.name
             );
             continue;
         }
         let conv = Conv::new(layer.filter, options.batch, size, size).expect("a convolution");
-        let [forward, data, weights] =
+        let [forward, data, weights, _] =
             seconds.map(|s| format!("{:6.2} ({:3.0})", s * 1e3, conv.flops() as f64 / s / 1e9));
-        println!("{:24} {forward} {data} {weights}", layer.name);
+        println!("{:24} {forward} {data} {weights} {:6.2}", layer.name, seconds[3] * 1e3);
     }
 }

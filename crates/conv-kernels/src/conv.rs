@@ -12,12 +12,13 @@ mod moments;
 mod outer_plan;
 mod pack;
 mod shape;
+mod winograd;
 
 pub use self::{
     backward_data::backward_data,
     backward_weights::backward_weights,
     epilogue::Epilogue,
     forward::{forward, forward_with_moments},
-    pack::PackedWeights,
+    pack::{Algorithm, PackedWeights},
     shape::{Conv, Filter, ShapeError},
 };

@@ -5,6 +5,7 @@ use super::{
     gather::{Gather, Source, Target},
     pack::{Direction, PackedWeights},
     shape::Conv,
+    winograd,
 };
 
 /// Turns the gradient of the output into the gradient of the input, adding `add` where given
@@ -23,6 +24,9 @@ pub fn backward_data(
     assert_eq!(grad_input.len(), conv.input_len(), "result does not match the convolution");
     let epilogue = Epilogue { residual: add, ..Epilogue::default() };
     epilogue.check(filter.in_channels, grad_input.len());
+    if let Some(points) = weights.points() {
+        return winograd::Pass::new(conv, points, grad_output, epilogue).run(grad_input, None);
+    }
     let source = Source {
         values: grad_output,
         height: conv.out_height(),

@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use super::{outer_plan::Plan, shape::Conv};
+use super::{outer_plan::Plan, pack::Algorithm, shape::Conv, winograd};
 use crate::{
     scratch,
     shared::Shared,
@@ -17,6 +17,7 @@ use crate::{
 pub fn backward_weights(
     isa: Isa,
     conv: &Conv,
+    algorithm: Algorithm,
     input: &[f32],
     grad_output: &[f32],
     grad_weights: &mut [f32],
@@ -24,6 +25,10 @@ pub fn backward_weights(
     assert_eq!(input.len(), conv.input_len(), "input does not match the convolution");
     assert_eq!(grad_output.len(), conv.output_len(), "gradient does not match the convolution");
     assert_eq!(grad_weights.len(), conv.filter().weights(), "result does not match the filter");
+    if algorithm == Algorithm::Winograd {
+        assert!(winograd::suits(conv.filter()), "Winograd does not apply to {conv:?}");
+        return winograd::backward_weights(isa, conv, input, grad_output, grad_weights);
+    }
     let plan = Plan::new(conv, isa.tile());
     let mut partial = scratch::floats(plan.splits * plan.split_len());
     let sums = Shared::new(&mut partial);
@@ -111,7 +116,7 @@ impl Task<'_> {
 /// # Safety
 /// `input` holds `(pixels - 1) * step + R` floats, `grad` holds `pixels` times `V` vectors.
 #[inline(always)]
-unsafe fn outer<S: Simd, const R: usize, const V: usize>(
+pub(super) unsafe fn outer<S: Simd, const R: usize, const V: usize>(
     simd: S,
     input: &[f32],
     step: usize,

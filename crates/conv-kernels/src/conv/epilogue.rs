@@ -25,7 +25,7 @@ impl Epilogue<'_> {
     }
 
     #[inline(always)]
-    fn apply_vector<S: Simd>(
+    pub(super) fn apply_vector<S: Simd>(
         &self,
         simd: S,
         mut value: S::Vector,

@@ -8,6 +8,7 @@ use super::{
     moments::{self, MomentSink},
     pack::{Direction, PackedWeights},
     shape::Conv,
+    winograd,
 };
 use crate::{batch_norm::Moments, scratch};
 
@@ -22,7 +23,12 @@ pub fn forward(
 ) {
     check(conv, weights, input, output);
     epilogue.check(conv.filter().out_channels, output.len());
-    with_source(conv, input, |source| gather(conv, weights, source, epilogue).run(output, None));
+    match weights.points() {
+        Some(points) => winograd::Pass::new(conv, points, input, epilogue).run(output, None),
+        None => with_source(conv, input, |source| {
+            gather(conv, weights, source, epilogue).run(output, None);
+        }),
+    }
 }
 
 /// Convolves, and measures each channel of `output` for the batch norm that follows.
@@ -35,11 +41,21 @@ pub fn forward_with_moments(
     check(conv, weights, input, output);
     let channels = conv.filter().out_channels;
     let padded = padded_channels(weights.isa().tile(), channels);
+    let none = Epilogue::default();
+    let finish = |sums: &[f32], block_pixels: &[usize]| {
+        moments::merge(sums, channels, padded, conv.out_pixels(), block_pixels)
+    };
+    if let Some(points) = weights.points() {
+        let pass = winograd::Pass::new(conv, points, input, none);
+        let mut sums = scratch::floats(MomentSink::len(pass.blocks(), padded));
+        pass.run(output, Some(&MomentSink::new(&mut sums, padded)));
+        return finish(&sums, &pass.block_pixels().collect::<Vec<_>>());
+    }
     with_source(conv, input, |source| {
-        let gather = gather(conv, weights, source, Epilogue::default());
+        let gather = gather(conv, weights, source, none);
         let mut sums = scratch::floats(MomentSink::len(gather.blocks(), padded));
         gather.run(output, Some(&MomentSink::new(&mut sums, padded)));
-        moments::merge(&sums, channels, padded, conv.out_pixels(), gather.block())
+        finish(&sums, &gather.block_pixels().collect::<Vec<_>>())
     })
 }
 

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Summed dimension of one visit to a panel: 256 × 16 weights are half of a first-level cache.
-const DEPTH: usize = 256;
+pub(super) const DEPTH: usize = 256;
 /// Pixels of a block when few channels leave room.
 const MAX_PIXELS: usize = 96;
 /// Source floats of a block, to stay within a second-level cache.
@@ -100,8 +100,15 @@ impl Gather<'_> {
         (self.target.batch * self.target.height * self.target.width).div_ceil(self.block())
     }
 
+    /// Pixels of each block, in a pass of a single class.
+    pub(super) fn block_pixels(&self) -> impl Iterator<Item = usize> {
+        let pixels = self.target.batch * self.target.height * self.target.width;
+        let block = self.block();
+        (0..pixels).step_by(block).map(move |first| block.min(pixels - first))
+    }
+
     /// Pixels of a block: whole tiles.
-    pub(super) fn block(&self) -> usize {
+    fn block(&self) -> usize {
         let rows = self.weights.isa().tile().rows;
         let fitting = (BLOCK_FLOATS / self.source.channels).clamp(MAX_PIXELS / 2, MAX_PIXELS);
         fitting.div_ceil(rows) * rows
@@ -354,6 +361,48 @@ unsafe fn accumulate<S: Simd, const R: usize, const V: usize>(
         }
     }
     *acc = sums;
+}
+
+/// One panel of a plain matrix product: `rows` of `width` floats, of which `depth` are summed.
+///
+/// Results go to rows of `step` floats; where `depth` starts later than 0, they are added to.
+#[inline(always)]
+pub(super) fn multiply<S: Simd, const R: usize, const V: usize>(
+    simd: S,
+    rows: &[f32],
+    width: usize,
+    depth: std::ops::Range<usize>,
+    weights: &[f32],
+    results: &mut [f32],
+    step: usize,
+) {
+    let lanes = V * S::LANES;
+    let count = rows.len() / width;
+    let stretch = Stretch { first_tap: 0, taps: 1, offset: depth.start, len: depth.len() };
+    let weights = &weights[depth.start * lanes..][..depth.len() * lanes];
+    for first in (0..count).step_by(R) {
+        let mut table = [rows.as_ptr(); R];
+        for i in 0..R {
+            table[i] = rows[(first + i).min(count - 1) * width..][..width].as_ptr();
+        }
+        let mut acc = [[simd.zero(); V]; R];
+        for i in 0..R.min(count - first) {
+            if depth.start > 0 {
+                for j in 0..V {
+                    acc[i][j] = simd.load(&results[(first + i) * step + j * S::LANES..]);
+                }
+            }
+        }
+        // SAFETY: the table holds `R` rows of `width` floats.
+        unsafe { accumulate(simd, &table, R, 0, stretch, weights, &mut acc) };
+        for i in 0..R {
+            if first + i < count {
+                for j in 0..V {
+                    simd.store(&mut results[(first + i) * step + j * S::LANES..], acc[i][j]);
+                }
+            }
+        }
+    }
 }
 
 /// Columns of a panel, for buffers that hold whole panels.

@@ -2,7 +2,10 @@
 
 use rayon::prelude::*;
 
-use super::shape::Filter;
+use super::{
+    shape::Filter,
+    winograd::{self, PackedPoints},
+};
 use crate::{scratch::AlignedFloats, simd::Isa};
 
 /// A tap of a [`Class`]: where it reads, relative to the pixel's place in the source.
@@ -33,16 +36,35 @@ pub(crate) enum Direction {
     BackwardData,
 }
 
+/// How a convolution is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// Sums of products, for every shape.
+    Direct,
+    /// F(4×4, 3×3): a quarter of the products, twice the rounding; see [`Algorithm::fastest`].
+    Winograd,
+}
+
+impl Algorithm {
+    /// Winograd where it applies (3×3, stride 1, padding that keeps the size, channels in
+    /// multiples of 16, not too many of them), else the direct one.
+    pub fn fastest(filter: &Filter) -> Self {
+        if winograd::suits(filter) { Self::Winograd } else { Self::Direct }
+    }
+}
+
 /// Weights of a [`Filter`], ready for one direction and one instruction set.
-///
-/// Layout: for each class, for each panel of result channels, `[tap][source channel][lane]`.
 #[derive(Clone)]
 pub struct PackedWeights {
     isa: Isa,
     filter: Filter,
     direction: Direction,
+    /// Empty for Winograd.
     classes: Vec<Class>,
+    /// For each class, for each panel of result channels, `[tap][source channel][lane]`.
     panels: AlignedFloats,
+    points: Option<PackedPoints>,
 }
 
 impl std::fmt::Debug for PackedWeights {
@@ -54,38 +76,63 @@ impl std::fmt::Debug for PackedWeights {
 
 impl PackedWeights {
     /// For [`forward`](super::forward()), from `[out_channels, in_channels, kernel, kernel]`.
-    pub fn forward(isa: Isa, filter: &Filter, weights: &[f32]) -> Self {
-        Self::new(isa, filter, Direction::Forward, forward_classes(filter), weights)
+    pub fn forward(isa: Isa, filter: &Filter, algorithm: Algorithm, weights: &[f32]) -> Self {
+        Self::new(isa, filter, Direction::Forward, algorithm, weights)
     }
 
     /// For [`backward_data`](super::backward_data()), from the same weights.
-    pub fn backward_data(isa: Isa, filter: &Filter, weights: &[f32]) -> Self {
-        Self::new(isa, filter, Direction::BackwardData, backward_classes(filter), weights)
+    pub fn backward_data(isa: Isa, filter: &Filter, algorithm: Algorithm, weights: &[f32]) -> Self {
+        Self::new(isa, filter, Direction::BackwardData, algorithm, weights)
     }
 
+    /// # Panics
+    /// Where Winograd does not apply to the filter.
     fn new(
         isa: Isa,
         filter: &Filter,
         direction: Direction,
-        mut classes: Vec<Class>,
+        algorithm: Algorithm,
         weights: &[f32],
     ) -> Self {
-        let mut packed =
-            Self { isa, filter: *filter, direction, classes: vec![], panels: Default::default() };
+        let mut packed = Self {
+            isa,
+            filter: *filter,
+            direction,
+            classes: vec![],
+            panels: AlignedFloats::default(),
+            points: None,
+        };
+        match algorithm {
+            Algorithm::Winograd => {
+                assert!(winograd::suits(filter), "Winograd does not apply to {filter:?}");
+                packed.points = Some(PackedPoints::new(isa, filter, direction));
+            }
+            Algorithm::Direct => packed.lay_out_panels(),
+        }
+        packed.update(weights);
+        packed
+    }
+
+    fn lay_out_panels(&mut self) {
+        let mut classes = match self.direction {
+            Direction::Forward => forward_classes(&self.filter),
+            Direction::BackwardData => backward_classes(&self.filter),
+        };
         let mut len = 0;
         for class in &mut classes {
             class.offset = len;
-            len += packed.panel_count() * packed.panel_len(class);
+            len += self.panel_count() * self.panel_len(class);
         }
-        packed.classes = classes;
-        packed.panels = AlignedFloats::zeroed(len);
-        packed.update(weights);
-        packed
+        self.classes = classes;
+        self.panels = AlignedFloats::zeroed(len);
     }
 
     /// Takes over new weights of the same filter without allocating.
     pub fn update(&mut self, weights: &[f32]) {
         assert_eq!(weights.len(), self.filter.weights(), "weights do not belong to the filter");
+        if let Some(points) = &mut self.points {
+            return points.update(weights);
+        }
         let mut panels = std::mem::take(&mut self.panels);
         for class in self.classes.iter().filter(|class| !class.taps.is_empty()) {
             let len = self.panel_len(class);
@@ -117,6 +164,11 @@ impl PackedWeights {
                 }
             }
         }
+    }
+
+    /// Transformed weights, where they are packed for Winograd.
+    pub(super) fn points(&self) -> Option<&PackedPoints> {
+        self.points.as_ref()
     }
 
     /// The instruction set they are packed for.
@@ -212,7 +264,10 @@ mod tests {
     #[test]
     fn a_panel_holds_result_channels_side_by_side_and_zeros_beyond() {
         let filter = Filter::new(2, 3, 1, 1);
-        let packed = PackedWeights::forward(Isa::Portable, &filter, &[1., 2., 3., 4., 5., 6.]);
+        let packed = {
+            let weights = [1., 2., 3., 4., 5., 6.];
+            PackedWeights::forward(Isa::Portable, &filter, Algorithm::Direct, &weights)
+        };
         let panel = packed.panel(&packed.classes()[0], 0);
         assert_eq!(panel, [1., 3., 5., 0., 0., 0., 0., 0., 2., 4., 6., 0., 0., 0., 0., 0.]);
     }
