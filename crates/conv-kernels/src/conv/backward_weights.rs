@@ -61,7 +61,13 @@ impl Kernel for Task<'_> {
         for index in chunks.clone() {
             let chunk = plan.chunk(index);
             plan.pack_input::<R>(&chunk, tiles.clone(), self.input, &mut packed_input);
-            plan.pack_grad(&chunk, panels.clone(), self.grad_output, &mut packed_grad);
+            plan.pack_grad::<S, V>(
+                simd,
+                &chunk,
+                panels.clone(),
+                self.grad_output,
+                &mut packed_grad,
+            );
             for (grad, panel) in packed_grad.chunks_exact(panel_len).zip(panels.clone()) {
                 for (input, tile) in packed_input.chunks_exact(tile_len).zip(tiles.clone()) {
                     let at = plan.sums_at(split, panel, tile);

@@ -5,7 +5,10 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::shape::Conv;
-use crate::{scratch, simd::Tile};
+use crate::{
+    scratch,
+    simd::{Simd, Tile},
+};
 
 /// Pixels of a chunk at stride 1: 256 × 16 gradients are half of a first-level cache.
 const CHUNK_PIXELS: usize = 256;
@@ -215,66 +218,67 @@ impl Plan {
         let tile_len = self.input_tile_len();
         let margin = filter.padding * filter.in_channels;
         let image_row = self.conv.width() * filter.in_channels;
-        let mut padded = scratch::floats(image_row + 2 * margin + self.run);
+        let mut padded = scratch::floats(if margin > 0 { image_row + 2 * margin } else { 0 });
         padded.fill(0.0);
         for line in 0..chunk.images * rows {
             let (image, row) = (chunk.first_image + line / rows, line % rows);
             let y = (chunk.first_row * filter.stride + row * self.sampling)
                 .wrapping_sub(filter.padding);
-            let inside = y < self.conv.height();
-            if inside {
-                let from = &input[(image * self.conv.height() + y) * image_row..][..image_row];
-                padded[margin..][..image_row].copy_from_slice(from);
+            let mut from = (y < self.conv.height())
+                .then(|| &input[(image * self.conv.height() + y) * image_row..][..image_row]);
+            if let Some(row) = from.filter(|_| margin > 0) {
+                padded[margin..][..image_row].copy_from_slice(row);
+                from = Some(&padded);
             }
             for (packed, tile) in packed.chunks_exact_mut(tile_len).zip(tiles.clone()) {
                 let to = &mut packed[line * row_len..][..row_len];
-                if inside {
-                    self.pack_line::<R>(tile * R, &padded, to);
-                } else {
-                    to.fill(0.0);
+                match from {
+                    Some(from) => self.pack_line::<R>(tile * R, from, to),
+                    None => to.fill(0.0),
                 }
             }
         }
     }
 
-    /// Copies `R` channels of each pixel of a padded row.
+    /// Copies `R` channels of each pixel of a row.
     #[inline(always)]
-    fn pack_line<const R: usize>(&self, channel: usize, padded: &[f32], line: &mut [f32]) {
+    fn pack_line<const R: usize>(&self, channel: usize, from: &[f32], line: &mut [f32]) {
         let filter = self.conv.filter();
         let skip = if filter.reads_rows() { filter.stride } else { self.sampling };
         let starts = (channel..).step_by(skip * filter.in_channels);
         let used = R.min(self.run - channel);
         for (to, at) in line.as_chunks_mut::<R>().0.iter_mut().zip(starts) {
             if used == R {
-                to.copy_from_slice(&padded[at..at + R]);
+                to.copy_from_slice(&from[at..at + R]);
             } else {
                 *to = [0.0; R];
-                to[..used].copy_from_slice(&padded[at..at + used]);
+                to[..used].copy_from_slice(&from[at..at + used]);
             }
         }
     }
 
     /// Copies the gradient of a chunk, panel by panel; lanes beyond the channels become zero.
     #[inline(always)]
-    pub(super) fn pack_grad(
+    pub(super) fn pack_grad<S: Simd, const V: usize>(
         &self,
+        simd: S,
         chunk: &Chunk,
         panels: Range<usize>,
         grad: &[f32],
         packed: &mut [f32],
     ) {
-        let (channels, lanes) = (self.conv.filter().out_channels, self.tile.columns);
+        let (channels, lanes) = (self.conv.filter().out_channels, V * S::LANES);
         let pixels = chunk.rows * self.out_width;
         for image in 0..chunk.images {
             let row = (chunk.first_image + image) * self.conv.out_height() + chunk.first_row;
             let from = &grad[row * self.out_width * channels..][..pixels * channels];
             for (panel, to) in panels.clone().zip(packed.chunks_exact_mut(self.grad_panel_len())) {
-                let first = panel * lanes;
-                let used = lanes.min(channels - first);
                 let to = &mut to[image * pixels * lanes..][..pixels * lanes];
                 for (to, from) in to.chunks_exact_mut(lanes).zip(from.chunks_exact(channels)) {
-                    to[..used].copy_from_slice(&from[first..][..used]);
-                    to[used..].fill(0.0);
+                    for j in 0..V {
+                        let channel = (panel * lanes + j * S::LANES).min(channels);
+                        simd.store(&mut to[j * S::LANES..], simd.load_part(&from[channel..]));
+                    }
                 }
             }
         }
@@ -284,39 +288,54 @@ impl Plan {
     pub(super) fn collect(&self, partial: &[f32], weights: &mut [f32]) {
         let filter = self.conv.filter();
         let per_output = filter.in_channels * filter.taps();
-        let lanes = self.tile.columns;
         let (len, tile_len) = (self.split_len(), self.tile_len());
-        weights.par_chunks_mut(lanes * per_output).enumerate().for_each(|(panel, weights)| {
-            let mut sums = scratch::floats(tile_len);
-            for tile in 0..self.tiles() {
-                let at = self.sums_at(0, panel, tile);
-                sums.copy_from_slice(&partial[at..][..tile_len]);
-                for split in 1..self.splits {
-                    let part = &partial[split * len + at..][..tile_len];
-                    sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+        weights.par_chunks_mut(self.tile.columns * per_output).enumerate().for_each(
+            |(panel, weights)| {
+                let mut sums = scratch::floats(tile_len);
+                let mut turned = scratch::floats(tile_len);
+                for tile in 0..self.tiles() {
+                    let at = self.sums_at(0, panel, tile);
+                    sums.copy_from_slice(&partial[at..][..tile_len]);
+                    for split in 1..self.splits {
+                        let part = &partial[split * len + at..][..tile_len];
+                        sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+                    }
+                    self.turn(&sums, &mut turned);
+                    self.scatter(tile, &turned, weights);
                 }
-                self.scatter(tile, &sums, weights);
-            }
-        });
+            },
+        );
     }
 
-    /// Places the sums `[tap][tile row][lane]` of one tile into `[lane, in_channels, kernel, kernel]`.
-    fn scatter(&self, tile: usize, sums: &[f32], weights: &mut [f32]) {
+    /// `[tap][tile row][lane]` to `[lane][tile row][tap]`.
+    fn turn(&self, sums: &[f32], turned: &mut [f32]) {
+        let (lanes, rows, taps) = (self.tile.columns, self.tile.rows, self.taps.len());
+        for (line, sums) in sums.chunks_exact(lanes).enumerate() {
+            let (tap, row) = (line / rows, line % rows);
+            for (lane, &sum) in sums.iter().enumerate() {
+                turned[lane * rows * taps + row * taps + tap] = sum;
+            }
+        }
+    }
+
+    /// Places `[lane][tile row][tap]` of one tile into `[lane, in_channels, kernel, kernel]`.
+    fn scatter(&self, tile: usize, turned: &[f32], weights: &mut [f32]) {
         let filter = self.conv.filter();
-        let (lanes, rows) = (self.tile.columns, self.tile.rows);
-        let used = rows.min(self.run - tile * rows);
-        for (lane, weights) in
-            weights.chunks_exact_mut(filter.in_channels * filter.taps()).enumerate()
-        {
+        let (rows, taps) = (self.tile.rows, self.taps.len());
+        let (first, used) = (tile * rows, rows.min(self.run - tile * rows));
+        let outputs = weights.chunks_exact_mut(filter.in_channels * filter.taps());
+        for (weights, turned) in outputs.zip(turned.chunks_exact(rows * taps)) {
+            if taps == filter.taps() {
+                weights[first * taps..][..used * taps].copy_from_slice(&turned[..used * taps]);
+                continue;
+            }
+            // A row of the tile is one channel of one kernel column, a tap one kernel row.
             for i in 0..used {
-                let (across, channel) = {
-                    let index = tile * rows + i;
-                    (index / filter.in_channels, index % filter.in_channels)
-                };
-                let spread = filter.taps() / self.taps.len();
-                let to = &mut weights[channel * filter.taps() + across..];
-                for tap in 0..self.taps.len() {
-                    to[tap * spread] = sums[(tap * rows + i) * lanes + lane];
+                let (across, channel) =
+                    ((first + i) / filter.in_channels, (first + i) % filter.in_channels);
+                for tap in 0..taps {
+                    let at = channel * filter.taps() + tap * filter.kernel + across;
+                    weights[at] = turned[i * taps + tap];
                 }
             }
         }
