@@ -51,13 +51,13 @@ impl Kernel for Sweep<'_> {
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         for at in (0..self.a.len()).step_by(S::LANES) {
-            let (a, b) = (simd.load_part(&self.a[at..]), simd.load_part(&self.b[at..]));
+            let (a, b) = (simd.load_at(self.a, at), simd.load_at(self.b, at));
             let value = match self.operation {
                 Operation::Relu => simd.relu(a),
                 Operation::Gate => simd.where_positive(a, b),
                 Operation::Add => simd.add(a, b),
             };
-            simd.store_part(&mut self.result[at..], value);
+            simd.store_at(self.result, at, value);
         }
     }
 }

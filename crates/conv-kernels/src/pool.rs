@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use crate::{
     conv::{Conv, Filter, ShapeError},
-    simd::{Isa, Kernel, Simd},
+    simd::{Isa, Kernel, MAX_LANES, Simd},
 };
 
 /// The largest value under a square window that moves over `[batch, height, width, channels]`.
@@ -79,41 +79,52 @@ impl Kernel for ForwardRow<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd, const R: usize, const V: usize>(self, _: S) {
+    fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let windows = &self.pool.windows;
         let &Filter { kernel, stride, padding, out_channels: channels, .. } = windows.filter();
         let (image, out_y) = (self.index / windows.out_height(), self.index % windows.out_height());
-        self.output.fill(f32::NEG_INFINITY);
-        for x in 0..windows.out_width() {
-            let output = &mut self.output[x * channels..][..channels];
-            let places = &mut self.places[x * channels..][..channels];
-            let mut first = true;
-            for place in 0..kernel * kernel {
-                let y = (out_y * stride + place / kernel).wrapping_sub(padding);
-                let x = (x * stride + place % kernel).wrapping_sub(padding);
-                if y >= windows.height() || x >= windows.width() {
-                    continue;
+        let top = (out_y * stride) as isize - padding as isize;
+        let rows = inside(top, kernel, windows.height());
+        for out_x in 0..windows.out_width() {
+            let left = (out_x * stride) as isize - padding as isize;
+            let columns = inside(left, kernel, windows.width());
+            let output = &mut self.output[out_x * channels..][..channels];
+            let places = &mut self.places[out_x * channels..][..channels];
+            for c in (0..channels).step_by(S::LANES) {
+                let (mut best, mut place) = (simd.splat(f32::NEG_INFINITY), simd.zero());
+                let mut first = true;
+                for ky in rows.clone() {
+                    for kx in columns.clone() {
+                        let y = (top + ky as isize) as usize;
+                        let x = (left + kx as isize) as usize;
+                        let pixel = (image * windows.height() + y) * windows.width() + x;
+                        let pixel = &self.input[pixel * channels..][..channels];
+                        let (value, here) =
+                            (simd.load_at(pixel, c), simd.splat((ky * kernel + kx) as f32));
+                        if std::mem::take(&mut first) {
+                            (best, place) = (value, here);
+                        } else {
+                            place = simd.select_larger(value, best, here, place);
+                            best = simd.select_larger(value, best, value, best);
+                        }
+                    }
                 }
-                let pixel = (image * windows.height() + y) * windows.width() + x;
-                let input = &self.input[pixel * channels..][..channels];
-                if std::mem::take(&mut first) {
-                    output.copy_from_slice(input);
-                    places.fill(place as u8);
-                } else {
-                    keep_larger(input, place as u8, output, places);
+                simd.store_at(output, c, best);
+                let mut wide = [0.0; MAX_LANES];
+                simd.store(&mut wide, place);
+                for (place, wide) in places[c..].iter_mut().zip(&wide[..S::LANES]) {
+                    *place = *wide as u8;
                 }
             }
         }
     }
 }
 
+/// Places of a window that lie in the image.
 #[inline(always)]
-fn keep_larger(input: &[f32], place: u8, output: &mut [f32], places: &mut [u8]) {
-    for ((&value, best), at) in input.iter().zip(output).zip(places) {
-        let larger = value > *best || value.is_nan();
-        *best = if larger { value } else { *best };
-        *at = if larger { place } else { *at };
-    }
+fn inside(start: isize, kernel: usize, size: usize) -> std::ops::Range<usize> {
+    let first = (-start).max(0) as usize;
+    first..kernel.min((size as isize - start).max(0) as usize)
 }
 
 /// One row of the input's gradient.

@@ -95,7 +95,7 @@ pub(crate) struct Tile {
 }
 
 /// Lanes of the widest vector.
-const MAX_LANES: usize = 16;
+pub(crate) const MAX_LANES: usize = 16;
 
 /// Work written once for every instruction set.
 pub(crate) trait Kernel {
@@ -122,6 +122,15 @@ pub(crate) trait Simd: Copy {
     /// `a` where `gate` is above zero, zero elsewhere.
     fn where_positive(self, gate: Self::Vector, a: Self::Vector) -> Self::Vector;
 
+    /// `x` where `a` is larger than `b` or NaN, `y` elsewhere.
+    fn select_larger(
+        self,
+        a: Self::Vector,
+        b: Self::Vector,
+        x: Self::Vector,
+        y: Self::Vector,
+    ) -> Self::Vector;
+
     /// # Safety
     /// `LANES` floats can be read at `from`.
     unsafe fn load_ptr(self, from: *const f32) -> Self::Vector;
@@ -142,26 +151,32 @@ pub(crate) trait Simd: Copy {
         unsafe { self.load_ptr(from.as_ptr()) }
     }
 
-    /// Up to `LANES` values, zeros beyond the end of `from`.
+    /// The values from `at` on, zeros beyond the end of `from`.
+    ///
+    /// Slices of one length share the comparison: no cost in a loop over several of them.
     #[inline(always)]
-    fn load_part(self, from: &[f32]) -> Self::Vector {
-        if from.len() >= Self::LANES {
-            return self.load(from);
+    fn load_at(self, from: &[f32], at: usize) -> Self::Vector {
+        if at + Self::LANES <= from.len() {
+            // SAFETY: just compared.
+            return unsafe { self.load_ptr(from.as_ptr().add(at)) };
         }
         let mut whole = [0.0; MAX_LANES];
-        whole[..from.len()].copy_from_slice(from);
+        let rest = &from[at.min(from.len())..];
+        whole[..rest.len()].copy_from_slice(rest);
         self.load(&whole)
     }
 
-    /// Overwrites up to `LANES` values, as many as `to` has.
+    /// Overwrites the values from `at` on, as many as `to` has.
     #[inline(always)]
-    fn store_part(self, to: &mut [f32], value: Self::Vector) {
-        if to.len() >= Self::LANES {
-            return self.store(to, value);
+    fn store_at(self, to: &mut [f32], at: usize, value: Self::Vector) {
+        if at + Self::LANES <= to.len() {
+            // SAFETY: just compared.
+            return unsafe { self.store_ptr(to.as_mut_ptr().add(at), value) };
         }
         let mut whole = [0.0; MAX_LANES];
         self.store(&mut whole, value);
-        to.copy_from_slice(&whole[..to.len()]);
+        let rest = &mut to[at..];
+        rest.copy_from_slice(&whole[..rest.len()]);
     }
 
     /// Overwrites the first `LANES` values of `to`.
@@ -196,6 +211,9 @@ mod tests {
             check(simd.mul(va, simd.splat(3.0)), |x| x * 3.0);
             check(simd.mul_add(va, va, simd.splat(1.0)), |x| x * x + 1.0);
             check(simd.relu(va), |x| x.max(0.0));
+            check(simd.select_larger(va, simd.zero(), simd.splat(5.0), va), |x| {
+                if x > 0.0 { 5.0 } else { x }
+            });
             check(simd.where_positive(va, simd.splat(5.0)), |x| if x > 0.0 { 5.0 } else { 0.0 });
         }
     }

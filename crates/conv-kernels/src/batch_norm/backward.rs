@@ -107,21 +107,22 @@ impl<'a> Activation<'a> {
         }
     }
 
-    /// The gradient that passes at `at`, up to a vector and within a row of `channels`.
+    /// One row of `channels`.
     #[inline(always)]
-    fn pass<S: Simd>(
-        self,
-        simd: S,
-        grad: &[f32],
-        row: usize,
-        channels: usize,
-        c: usize,
-    ) -> S::Vector {
-        let here = row * channels + c..(row + 1) * channels;
-        let value = simd.load_part(&grad[here.clone()]);
+    fn row(self, row: usize, channels: usize) -> Self {
         match self {
-            Self::None => value,
-            Self::Relu(output) => simd.where_positive(simd.load_part(&output[here]), value),
+            Self::None => Self::None,
+            Self::Relu(output) => Self::Relu(&output[row * channels..][..channels]),
+        }
+    }
+
+    /// The gradient that passes, from channel `c` of a row on.
+    #[inline(always)]
+    fn pass<S: Simd>(self, simd: S, grad: &[f32], c: usize) -> S::Vector {
+        let grad = simd.load_at(grad, c);
+        match self {
+            Self::None => grad,
+            Self::Relu(output) => simd.where_positive(simd.load_at(output, c), grad),
         }
     }
 }
@@ -142,15 +143,17 @@ impl Kernel for Reduce<'_> {
         let channels = self.mean.len();
         self.sums.fill(0.0);
         let (plain, weighted) = self.sums.split_at_mut(channels);
+        let weighted = &mut weighted[..channels];
         for (row, input) in self.input.chunks_exact(channels).enumerate() {
+            let activation = self.activation.row(row, channels);
+            let grad = &self.grad[row * channels..][..channels];
             for c in (0..channels).step_by(S::LANES) {
-                let grad = self.activation.pass(simd, self.grad, row, channels, c);
-                let centred =
-                    simd.sub(simd.load_part(&input[c..]), simd.load_part(&self.mean[c..]));
-                let sum = simd.add(simd.load_part(&plain[c..]), grad);
-                let product = simd.mul_add(grad, centred, simd.load_part(&weighted[c..]));
-                simd.store_part(&mut plain[c..], sum);
-                simd.store_part(&mut weighted[c..], product);
+                let grad = activation.pass(simd, grad, c);
+                let centred = simd.sub(simd.load_at(input, c), simd.load_at(self.mean, c));
+                let sum = simd.add(simd.load_at(plain, c), grad);
+                let product = simd.mul_add(grad, centred, simd.load_at(weighted, c));
+                simd.store_at(plain, c, sum);
+                simd.store_at(weighted, c, product);
             }
         }
     }
@@ -209,22 +212,24 @@ impl Kernel for Spread<'_> {
 
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(mut self, simd: S) {
-        let Terms { scale, slope, offset, mean } = self.terms;
+        let mean = self.terms.mean;
         let channels = mean.len();
+        let (scale, slope) = (&self.terms.scale[..channels], &self.terms.slope[..channels]);
+        let offset = &self.terms.offset[..channels];
         for (row, input) in self.input.chunks_exact(channels).enumerate() {
+            let here = row * channels..(row + 1) * channels;
+            let activation = self.activation.row(row, channels);
+            let grad = &self.grad[here.clone()][..channels];
+            let grad_input = &mut self.grad_input[here.clone()][..channels];
+            let mut residual =
+                self.grad_residual.as_deref_mut().map(|values| &mut values[here][..channels]);
             for c in (0..channels).step_by(S::LANES) {
-                let here = row * channels + c..(row + 1) * channels;
-                let grad = self.activation.pass(simd, self.grad, row, channels, c);
-                let centred = simd.sub(simd.load_part(&input[c..]), simd.load_part(&mean[c..]));
-                let rest = simd.mul_add(
-                    centred,
-                    simd.load_part(&slope[c..]),
-                    simd.load_part(&offset[c..]),
-                );
-                let value = simd.mul_add(grad, simd.load_part(&scale[c..]), rest);
-                simd.store_part(&mut self.grad_input[here.clone()], value);
-                if let Some(residual) = self.grad_residual.as_deref_mut() {
-                    simd.store_part(&mut residual[here], grad);
+                let grad = activation.pass(simd, grad, c);
+                let centred = simd.sub(simd.load_at(input, c), simd.load_at(mean, c));
+                let rest = simd.mul_add(centred, simd.load_at(slope, c), simd.load_at(offset, c));
+                simd.store_at(grad_input, c, simd.mul_add(grad, simd.load_at(scale, c), rest));
+                if let Some(residual) = residual.as_deref_mut() {
+                    simd.store_at(residual, c, grad);
                 }
             }
         }

@@ -90,18 +90,20 @@ impl Kernel for BlockSums<'_> {
 
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
-        let (origin, rest) = self.sums.split_at_mut(self.channels);
-        let (sum, square) = rest.split_at_mut(self.channels);
-        origin.copy_from_slice(&self.values[..self.channels]);
+        let channels = self.channels;
+        let (origin, rest) = self.sums.split_at_mut(channels);
+        let (sum, square) = rest.split_at_mut(channels);
+        let square = &mut square[..channels];
+        origin.copy_from_slice(&self.values[..channels]);
         sum.fill(0.0);
         square.fill(0.0);
-        for row in self.values.chunks_exact(self.channels) {
-            for c in (0..self.channels).step_by(S::LANES) {
-                let difference = simd.sub(simd.load_part(&row[c..]), simd.load_part(&origin[c..]));
-                let s = simd.add(simd.load_part(&sum[c..]), difference);
-                let q = simd.mul_add(difference, difference, simd.load_part(&square[c..]));
-                simd.store_part(&mut sum[c..], s);
-                simd.store_part(&mut square[c..], q);
+        for row in self.values.chunks_exact(channels) {
+            for c in (0..channels).step_by(S::LANES) {
+                let difference = simd.sub(simd.load_at(row, c), simd.load_at(origin, c));
+                let s = simd.add(simd.load_at(sum, c), difference);
+                let q = simd.mul_add(difference, difference, simd.load_at(square, c));
+                simd.store_at(sum, c, s);
+                simd.store_at(square, c, q);
             }
         }
     }

@@ -45,18 +45,20 @@ impl Kernel for Rows<'_> {
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let channels = self.scale.len();
-        let rows = self.input.chunks_exact(channels).zip(self.output.chunks_exact_mut(channels));
-        for (index, (input, output)) in rows.enumerate() {
+        let shift = &self.shift[..channels];
+        for (index, input) in self.input.chunks_exact(channels).enumerate() {
+            let output = &mut self.output[index * channels..][..channels];
+            let residual = self.residual.map(|values| &values[index * channels..][..channels]);
             for c in (0..channels).step_by(S::LANES) {
-                let scale = simd.load_part(&self.scale[c..]);
-                let shift = simd.load_part(&self.shift[c..]);
-                let mut value = simd.mul_add(simd.load_part(&input[c..]), scale, shift);
-                if let Some(residual) = self.residual {
-                    let residual = &residual[index * channels..][..channels];
-                    value = simd.add(value, simd.load_part(&residual[c..]));
+                let (scale, shift) = (simd.load_at(self.scale, c), simd.load_at(shift, c));
+                let mut value = simd.mul_add(simd.load_at(input, c), scale, shift);
+                if let Some(residual) = residual {
+                    value = simd.add(value, simd.load_at(residual, c));
                 }
-                let value = if self.relu { simd.relu(value) } else { value };
-                simd.store_part(&mut output[c..], value);
+                if self.relu {
+                    value = simd.relu(value);
+                }
+                simd.store_at(output, c, value);
             }
         }
     }

@@ -276,8 +276,8 @@ impl Plan {
                 let to = &mut to[image * pixels * lanes..][..pixels * lanes];
                 for (to, from) in to.chunks_exact_mut(lanes).zip(from.chunks_exact(channels)) {
                     for j in 0..V {
-                        let channel = (panel * lanes + j * S::LANES).min(channels);
-                        simd.store(&mut to[j * S::LANES..], simd.load_part(&from[channel..]));
+                        let value = simd.load_at(from, panel * lanes + j * S::LANES);
+                        simd.store(&mut to[j * S::LANES..], value);
                     }
                 }
             }

@@ -69,6 +69,18 @@ impl Simd for Neon {
     }
 
     #[inline(always)]
+    fn select_larger(
+        self,
+        a: Self::Vector,
+        b: Self::Vector,
+        x: Self::Vector,
+        y: Self::Vector,
+    ) -> Self::Vector {
+        // SAFETY: `self` proves that the processor has the instructions.
+        unsafe { vbslq_f32(vornq_u32(vcgtq_f32(a, b), vceqq_f32(a, a)), x, y) }
+    }
+
+    #[inline(always)]
     unsafe fn load_ptr(self, from: *const f32) -> Self::Vector {
         // SAFETY: as above, and the caller vouches for `LANES` readable floats.
         unsafe { vld1q_f32(from) }

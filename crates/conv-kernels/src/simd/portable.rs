@@ -60,6 +60,23 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
+    fn select_larger(
+        self,
+        a: Self::Vector,
+        b: Self::Vector,
+        x: Self::Vector,
+        y: Self::Vector,
+    ) -> Self::Vector {
+        let mut result = y;
+        for i in 0..LANES {
+            if a[i] > b[i] || a[i].is_nan() {
+                result[i] = x[i];
+            }
+        }
+        result
+    }
+
+    #[inline(always)]
     unsafe fn load_ptr(self, from: *const f32) -> Self::Vector {
         // SAFETY: the caller vouches for `LANES` readable floats.
         unsafe { from.cast::<Self::Vector>().read_unaligned() }

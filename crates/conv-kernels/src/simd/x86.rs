@@ -33,7 +33,8 @@ pub(super) unsafe fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
 
 macro_rules! vectors {
     ($proof:ident, $vector:ty, $lanes:literal, $splat:ident, $add:ident, $sub:ident, $mul:ident,
-     $fma:ident, $max:ident, $load:ident, $store:ident, |$gate:ident, $a:ident| $mask:expr) => {
+     $fma:ident, $max:ident, $load:ident, $store:ident, |$gate:ident, $a:ident| $mask:expr,
+     |$l:ident, $r:ident, $x:ident, $y:ident| $larger:expr) => {
         impl Simd for $proof {
             type Vector = $vector;
             const LANES: usize = $lanes;
@@ -82,6 +83,18 @@ macro_rules! vectors {
             }
 
             #[inline(always)]
+            fn select_larger(
+                self,
+                $l: Self::Vector,
+                $r: Self::Vector,
+                $x: Self::Vector,
+                $y: Self::Vector,
+            ) -> Self::Vector {
+                // SAFETY: `self` proves that the processor has the instructions.
+                unsafe { $larger }
+            }
+
+            #[inline(always)]
             unsafe fn load_ptr(self, from: *const f32) -> Self::Vector {
                 // SAFETY: as above, and the caller vouches for `LANES` readable floats.
                 unsafe { $load(from) }
@@ -108,7 +121,12 @@ vectors!(
     _mm256_max_ps,
     _mm256_loadu_ps,
     _mm256_storeu_ps,
-    |gate, a| _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(gate, _mm256_setzero_ps()), a)
+    |gate, a| _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(gate, _mm256_setzero_ps()), a),
+    |a, b, x, y| {
+        let (larger, nan) =
+            (_mm256_cmp_ps::<_CMP_GT_OQ>(a, b), _mm256_cmp_ps::<_CMP_UNORD_Q>(a, a));
+        _mm256_blendv_ps(y, x, _mm256_or_ps(larger, nan))
+    }
 );
 
 vectors!(
@@ -123,5 +141,10 @@ vectors!(
     _mm512_max_ps,
     _mm512_loadu_ps,
     _mm512_storeu_ps,
-    |gate, a| _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(gate, _mm512_setzero_ps()), a)
+    |gate, a| _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(gate, _mm512_setzero_ps()), a),
+    |a, b, x, y| {
+        let (larger, nan) =
+            (_mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, b), _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, a));
+        _mm512_mask_blend_ps(larger | nan, y, x)
+    }
 );
