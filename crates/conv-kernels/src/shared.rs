@@ -31,4 +31,15 @@ impl<'a> Shared<'a> {
         // SAFETY: within bounds, and exclusive by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(from), len) }
     }
+
+    /// The address of value `at`.
+    ///
+    /// # Safety
+    /// `at` lies in the slice, and what is written there overlaps with no part in use.
+    #[inline(always)]
+    pub(crate) unsafe fn address(&self, at: usize) -> *mut f32 {
+        debug_assert!(at < self.len);
+        // SAFETY: within the slice by the caller's promise.
+        unsafe { self.start.add(at) }
+    }
 }

@@ -24,6 +24,12 @@ impl Epilogue<'_> {
         }
     }
 
+    /// Nothing to be done.
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.bias.is_none() && self.residual.is_none() && !self.relu
+    }
+
     #[inline(always)]
     pub(super) fn apply_vector<S: Simd>(
         &self,
@@ -73,17 +79,32 @@ impl TileEnd<'_> {
         simd: S,
         mut acc: [[S::Vector; V]; R],
     ) {
-        if self.first_channel + V * S::LANES <= self.channels {
+        let writes: &[usize; R] = self.writes.first_chunk().expect("a place for each row");
+        if self.first_channel + V * S::LANES > self.channels {
+            self.write_narrow(simd, &acc);
+        } else if self.rows == R && self.epilogue.is_empty() {
             for i in 0..R {
-                if i < self.rows {
-                    self.write_row(simd, self.writes[i] + self.first_channel, &mut acc[i]);
-                }
+                self.write_plain(simd, writes[i] + self.first_channel, &acc[i]);
             }
         } else {
-            self.write_narrow(simd, &acc);
+            for i in 0..R {
+                if i < self.rows {
+                    self.write_row(simd, writes[i] + self.first_channel, &mut acc[i]);
+                }
+            }
         }
         if let Some((sink, block)) = self.moments {
             sink.add_tile(simd, block, self.first_channel, self.rows, self.first_tile, &acc);
+        }
+    }
+
+    /// The common case of training: nothing but stores.
+    #[inline(always)]
+    fn write_plain<S: Simd, const V: usize>(&self, simd: S, at: usize, row: &[S::Vector; V]) {
+        for j in 0..V {
+            // SAFETY: a pixel's channels of one panel lie in the result, and are written by one
+            // tile only.
+            unsafe { simd.store_ptr(self.result.address(at + j * S::LANES), row[j]) };
         }
     }
 

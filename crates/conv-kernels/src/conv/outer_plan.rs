@@ -15,11 +15,13 @@ const CHUNK_PIXELS: usize = 256;
 /// Copied input floats of a task, to stay within a second-level cache.
 const TASK_FLOATS: usize = 64 * 1024;
 /// Floats of all partial sums together.
-const PARTIAL_FLOATS: usize = 4 << 20;
+const PARTIAL_FLOATS: usize = 1 << 20;
 /// Most splits of the pixels.
 const MAX_SPLITS: usize = 16;
 /// Tasks to aim for.
 const TASKS: usize = 16;
+/// Floats copied at once when sums return to the layout of the weights.
+const COPIED_FLOATS: usize = 64;
 /// Channels below which a group is not cut further.
 const MIN_GROUP: usize = 128;
 
@@ -291,40 +293,52 @@ impl Plan {
         let (len, tile_len) = (self.split_len(), self.tile_len());
         weights.par_chunks_mut(self.tile.columns * per_output).enumerate().for_each(
             |(panel, weights)| {
+                let group = COPIED_FLOATS.div_ceil(tile_len / self.tile.columns);
                 let mut sums = scratch::floats(tile_len);
-                let mut turned = scratch::floats(tile_len);
-                for tile in 0..self.tiles() {
-                    let at = self.sums_at(0, panel, tile);
-                    sums.copy_from_slice(&partial[at..][..tile_len]);
-                    for split in 1..self.splits {
-                        let part = &partial[split * len + at..][..tile_len];
-                        sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+                let mut turned = scratch::floats(group * tile_len);
+                for first in (0..self.tiles()).step_by(group) {
+                    let tiles = group.min(self.tiles() - first);
+                    for tile in 0..tiles {
+                        let at = self.sums_at(0, panel, first + tile);
+                        sums.copy_from_slice(&partial[at..][..tile_len]);
+                        for split in 1..self.splits {
+                            let part = &partial[split * len + at..][..tile_len];
+                            sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+                        }
+                        self.turn(&sums, tile, group, &mut turned);
                     }
-                    self.turn(&sums, &mut turned);
-                    self.scatter(tile, &turned, weights);
+                    self.scatter(first, tiles, group, &turned, weights);
                 }
             },
         );
     }
 
-    /// `[tap][tile row][lane]` to `[lane][tile row][tap]`.
-    fn turn(&self, sums: &[f32], turned: &mut [f32]) {
+    /// `[tap][tile row][lane]` of one tile to `[lane][tile][tile row][tap]` of a group.
+    fn turn(&self, sums: &[f32], tile: usize, group: usize, turned: &mut [f32]) {
         let (lanes, rows, taps) = (self.tile.columns, self.tile.rows, self.taps.len());
         for (line, sums) in sums.chunks_exact(lanes).enumerate() {
-            let (tap, row) = (line / rows, line % rows);
+            let at = (tile * rows + line % rows) * taps + line / rows;
             for (lane, &sum) in sums.iter().enumerate() {
-                turned[lane * rows * taps + row * taps + tap] = sum;
+                turned[lane * group * rows * taps + at] = sum;
             }
         }
     }
 
-    /// Places `[lane][tile row][tap]` of one tile into `[lane, in_channels, kernel, kernel]`.
-    fn scatter(&self, tile: usize, turned: &[f32], weights: &mut [f32]) {
+    /// Places a group of `tiles` into `[lane, in_channels, kernel, kernel]`.
+    fn scatter(
+        &self,
+        first: usize,
+        tiles: usize,
+        group: usize,
+        turned: &[f32],
+        weights: &mut [f32],
+    ) {
         let filter = self.conv.filter();
         let (rows, taps) = (self.tile.rows, self.taps.len());
-        let (first, used) = (tile * rows, rows.min(self.run - tile * rows));
+        let first = first * rows;
+        let used = (tiles * rows).min(self.run - first);
         let outputs = weights.chunks_exact_mut(filter.in_channels * filter.taps());
-        for (weights, turned) in outputs.zip(turned.chunks_exact(rows * taps)) {
+        for (weights, turned) in outputs.zip(turned.chunks_exact(group * rows * taps)) {
             if taps == filter.taps() {
                 weights[first * taps..][..used * taps].copy_from_slice(&turned[..used * taps]);
                 continue;
