@@ -12,6 +12,7 @@ mod moments;
 mod outer_plan;
 mod pack;
 mod shape;
+mod tile;
 mod winograd;
 
 pub use self::{

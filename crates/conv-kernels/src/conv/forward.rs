@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::{
     epilogue::Epilogue,
-    gather::{Gather, Source, Target, padded_channels},
+    gather::{Gather, Source, Target},
     moments::{self, MomentSink},
     pack::{Direction, PackedWeights},
     shape::Conv,
@@ -40,7 +40,7 @@ pub fn forward_with_moments(
 ) -> Moments {
     check(conv, weights, input, output);
     let channels = conv.filter().out_channels;
-    let padded = padded_channels(weights.isa().tile(), channels);
+    let padded = channels.next_multiple_of(weights.isa().tile().columns);
     let none = Epilogue::default();
     let finish = |sums: &[f32], block_pixels: &[usize]| {
         moments::merge(sums, channels, padded, conv.out_pixels(), block_pixels)

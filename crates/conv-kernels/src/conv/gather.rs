@@ -13,15 +13,14 @@ use super::{
     epilogue::{Epilogue, TileEnd},
     moments::MomentSink,
     pack::{Class, PackedWeights},
+    tile::{DEPTH, Stretch, accumulate, load_tile, store_tile},
 };
 use crate::{
     scratch::{self, Table},
     shared::Shared,
-    simd::{Kernel, Simd, Tile},
+    simd::{Kernel, Simd},
 };
 
-/// Summed dimension of one visit to a panel: 256 × 16 weights are half of a first-level cache.
-pub(super) const DEPTH: usize = 256;
 /// Pixels of a block when few channels leave room.
 const MAX_PIXELS: usize = 96;
 /// Source floats of a block, to stay within a second-level cache.
@@ -143,15 +142,6 @@ impl Gather<'_> {
     }
 }
 
-/// A part of the summed dimension: several taps with all their channels, or a part of one tap's.
-#[derive(Clone, Copy)]
-struct Stretch {
-    first_tap: usize,
-    taps: usize,
-    offset: usize,
-    len: usize,
-}
-
 /// A block of pixels × a range of panels: the work of one task.
 struct Block<'a> {
     gather: &'a Gather<'a>,
@@ -250,35 +240,35 @@ impl Block<'_> {
     /// Rows that fill up the last tile repeat its last pixel; they are computed and not written.
     fn fill_table(&self, padded: usize, zeros: *const f32, table: &mut Table) {
         let Source { values, height, width, channels, step, .. } = self.gather.source;
-        let place = |i: usize| {
-            let pixel = self.first + i.min(self.pixels - 1);
-            let (row, column) = (pixel / self.grid.columns, pixel % self.grid.columns);
-            (row / self.grid.rows, row % self.grid.rows, column)
-        };
         for &(dy, dx) in &self.grid.taps {
-            let (mut image, mut row, mut column) = place(0);
-            for i in 0..padded {
+            table.reads.extend(self.places(padded).map(|(image, row, column)| {
                 let y = ((row * step) as isize + dy) as usize;
                 let x = ((column * step) as isize + dx) as usize;
-                let inside = y < height && x < width;
-                table.reads.push(if inside {
+                if y < height && x < width {
                     values[((image * height + y) * width + x) * channels..].as_ptr()
                 } else {
                     zeros
-                });
-                if i + 1 < self.pixels {
-                    (image, row, column) = self.grid.after(image, row, column);
                 }
-            }
+            }));
         }
-        let target = self.gather.target;
-        table.writes.extend((0..padded).map(|i| {
-            let (image, row, column) = place(i);
-            let y = row * target.step + self.grid.class.row;
-            let x = column * target.step + self.grid.class.column;
-            let pixel = (image * target.height + y) * target.width + x;
-            pixel * target.channels
+        let (target, class) = (self.gather.target, self.grid.class);
+        table.writes.extend(self.places(padded).map(|(image, row, column)| {
+            let (y, x) = (row * target.step + class.row, column * target.step + class.column);
+            ((image * target.height + y) * target.width + x) * target.channels
         }));
+    }
+
+    /// Image, row and column of each pixel in the class's grid; the last repeated up to `padded`.
+    fn places(&self, padded: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+        let (line, column) = (self.first / self.grid.columns, self.first % self.grid.columns);
+        let mut next = (line / self.grid.rows, line % self.grid.rows, column);
+        (0..padded).map(move |i| {
+            let place = next;
+            if i + 1 < self.pixels {
+                next = self.grid.after(place.0, place.1, place.2);
+            }
+            place
+        })
     }
 }
 
@@ -291,121 +281,4 @@ impl Grid<'_> {
             (false, false) => (image + 1, 0, 0),
         }
     }
-}
-
-#[inline(always)]
-fn load_tile<S: Simd, const R: usize, const V: usize>(
-    simd: S,
-    from: &[f32],
-    acc: &mut [[S::Vector; V]; R],
-) {
-    for i in 0..R {
-        for j in 0..V {
-            acc[i][j] = simd.load(&from[(i * V + j) * S::LANES..]);
-        }
-    }
-}
-
-#[inline(always)]
-fn store_tile<S: Simd, const R: usize, const V: usize>(
-    simd: S,
-    to: &mut [f32],
-    acc: &[[S::Vector; V]; R],
-) {
-    for i in 0..R {
-        for j in 0..V {
-            simd.store(&mut to[(i * V + j) * S::LANES..], acc[i][j]);
-        }
-    }
-}
-
-/// The micro-kernel: adds `stretch` of the matrix product to a tile held in registers.
-///
-/// # Safety
-/// `rows[tap * stride + first..][..R]` are addresses of at least `stretch.offset + stretch.len`
-/// readable floats, for each tap.
-#[inline(always)]
-unsafe fn accumulate<S: Simd, const R: usize, const V: usize>(
-    simd: S,
-    rows: &[*const f32],
-    stride: usize,
-    first: usize,
-    stretch: Stretch,
-    weights: &[f32],
-    acc: &mut [[S::Vector; V]; R],
-) {
-    let mut weight = weights.as_ptr();
-    let mut sums = *acc;
-    for tap in 0..stretch.taps {
-        let mut row = [std::ptr::null(); R];
-        for i in 0..R {
-            // SAFETY: promised by the caller.
-            row[i] = unsafe { rows.get_unchecked(tap * stride + first + i).add(stretch.offset) };
-        }
-        for k in 0..stretch.len {
-            // SAFETY: `weights` has `V` vectors for each of `taps × len` places, and each row has
-            // `len` floats after its offset.
-            unsafe {
-                let mut w = [simd.zero(); V];
-                for j in 0..V {
-                    w[j] = simd.load_ptr(weight.add(j * S::LANES));
-                }
-                for i in 0..R {
-                    let value = simd.splat(*row[i].add(k));
-                    for j in 0..V {
-                        sums[i][j] = simd.mul_add(value, w[j], sums[i][j]);
-                    }
-                }
-                weight = weight.add(V * S::LANES);
-            }
-        }
-    }
-    *acc = sums;
-}
-
-/// One panel of a plain matrix product: `rows` of `width` floats, of which `depth` are summed.
-///
-/// Results go to rows of `step` floats; where `depth` starts later than 0, they are added to.
-#[inline(always)]
-pub(super) fn multiply<S: Simd, const R: usize, const V: usize>(
-    simd: S,
-    rows: &[f32],
-    width: usize,
-    depth: std::ops::Range<usize>,
-    weights: &[f32],
-    results: &mut [f32],
-    step: usize,
-) {
-    let lanes = V * S::LANES;
-    let count = rows.len() / width;
-    let stretch = Stretch { first_tap: 0, taps: 1, offset: depth.start, len: depth.len() };
-    let weights = &weights[depth.start * lanes..][..depth.len() * lanes];
-    for first in (0..count).step_by(R) {
-        let mut table = [rows.as_ptr(); R];
-        for i in 0..R {
-            table[i] = rows[(first + i).min(count - 1) * width..][..width].as_ptr();
-        }
-        let mut acc = [[simd.zero(); V]; R];
-        for i in 0..R.min(count - first) {
-            if depth.start > 0 {
-                for j in 0..V {
-                    acc[i][j] = simd.load(&results[(first + i) * step + j * S::LANES..]);
-                }
-            }
-        }
-        // SAFETY: the table holds `R` rows of `width` floats.
-        unsafe { accumulate(simd, &table, R, 0, stretch, weights, &mut acc) };
-        for i in 0..R {
-            if first + i < count {
-                for j in 0..V {
-                    simd.store(&mut results[(first + i) * step + j * S::LANES..], acc[i][j]);
-                }
-            }
-        }
-    }
-}
-
-/// Columns of a panel, for buffers that hold whole panels.
-pub(super) fn padded_channels(tile: Tile, channels: usize) -> usize {
-    channels.div_ceil(tile.columns) * tile.columns
 }

@@ -17,9 +17,9 @@ use super::{
 use crate::{
     conv::{
         epilogue::Epilogue,
-        gather::{DEPTH, multiply},
         moments::MomentSink,
         shape::Conv,
+        tile::{DEPTH, multiply},
     },
     scratch,
     shared::Shared,
