@@ -182,3 +182,34 @@ fn updated_weights_replace_the_packed_ones() {
     let expected = reference::backward_data(&conv, &new, &grad);
     assert_close("updated", &result, &expected, TOLERANCE);
 }
+
+/// Root mean square of the error, relative to that of the result.
+fn relative_error(actual: &[f32], expected: &[f64]) -> f64 {
+    let error: f64 = actual.iter().zip(expected).map(|(&a, e)| (f64::from(a) - e).powi(2)).sum();
+    (error / expected.iter().map(|e| e * e).sum::<f64>()).sqrt()
+}
+
+#[test]
+fn winograd_rounds_at_most_three_times_as_much_as_the_plain_sum() {
+    let conv = Conv::new(Filter::new(256, 16, 3, 1), 2, 16, 16).unwrap();
+    let filter = conv.filter();
+    // Half-wave rectified inputs, as after a ReLU.
+    let input: Vec<f32> = noise(1, conv.input_len()).iter().map(|x| x.max(0.0)).collect();
+    let (weights, grad) = (noise(2, filter.weights()), noise(3, conv.output_len()));
+    let errors = |algorithm: Algorithm| {
+        let isa = Isa::detect();
+        let mut output = vec![0.0; conv.output_len()];
+        let packed = PackedWeights::forward(isa, filter, algorithm, &weights);
+        conv::forward(&conv, &packed, &input, Epilogue::default(), &mut output);
+        let mut grad_weights = vec![0.0; filter.weights()];
+        conv::backward_weights(isa, &conv, algorithm, &input, &grad, &mut grad_weights);
+        (
+            relative_error(&output, &reference::forward(&conv, &weights, &input)),
+            relative_error(&grad_weights, &reference::backward_weights(&conv, &input, &grad)),
+        )
+    };
+    let (direct, winograd) = (errors(Algorithm::Direct), errors(Algorithm::Winograd));
+    println!("forward and weights: direct {direct:?}, Winograd {winograd:?}");
+    assert!(winograd.0 < 3.0 * direct.0 && winograd.1 < 3.0 * direct.1);
+    assert!(winograd.0 < 2e-6 && winograd.1 < 2e-6);
+}
