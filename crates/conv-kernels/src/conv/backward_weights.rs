@@ -6,7 +6,12 @@
 
 use rayon::prelude::*;
 
-use super::{outer_plan::Plan, pack::Algorithm, shape::Conv, winograd};
+use super::{
+    outer_plan::{Lines, Plan},
+    pack::Algorithm,
+    shape::Conv,
+    winograd,
+};
 use crate::{
     scratch,
     shared::Shared,
@@ -60,6 +65,7 @@ impl Kernel for Task<'_> {
         let mut packed_grad = scratch::floats(panels.len() * panel_len);
         for index in chunks.clone() {
             let chunk = plan.chunk(index);
+            let lines = plan.lines(&chunk);
             plan.pack_input::<R>(&chunk, tiles.clone(), self.input, &mut packed_input);
             plan.pack_grad::<S, V>(
                 simd,
@@ -75,7 +81,7 @@ impl Kernel for Task<'_> {
                     // SAFETY: a tile of a panel in one split belongs to one task only.
                     let sums = unsafe { self.sums.part(at, len) };
                     let first = index == chunks.start;
-                    self.tile::<S, R, V>(simd, chunk.rows(), input, grad, first, sums);
+                    self.tile::<S, R, V>(simd, lines, input, grad, first, sums);
                 }
             }
         }
@@ -88,23 +94,24 @@ impl Task<'_> {
     fn tile<S: Simd, const R: usize, const V: usize>(
         &self,
         simd: S,
-        (images, rows): (usize, usize),
+        lines: Lines,
         input: &[f32],
         grad: &[f32],
         first: bool,
         sums: &mut [f32],
     ) {
-        let plan = self.plan;
-        let lanes = V * S::LANES;
-        for (&tap, sums) in plan.taps.iter().zip(sums.chunks_exact_mut(R * lanes)) {
+        let (step, lanes) = (self.plan.step, V * S::LANES);
+        let Lines { images, image_step, rows, row_step, pixels } = lines;
+        for (&tap, sums) in self.plan.taps.iter().zip(sums.chunks_exact_mut(R * lanes)) {
             let mut acc = [[simd.zero(); V]; R];
-            for line in 0..images * rows {
-                let (image, row) = (line / rows, line % rows);
-                let start = (plan.image_offset(rows, image) + plan.row_offset(row) + tap) * R;
-                let input = &input[start..][..((plan.out_width - 1) * plan.step + 1) * R];
-                let grad = &grad[line * plan.out_width * lanes..][..plan.out_width * lanes];
-                // SAFETY: both slices hold every pixel of the line.
-                unsafe { outer(simd, input, plan.step * R, grad, plan.out_width, &mut acc) };
+            let mut grads = grad.chunks_exact(pixels * lanes);
+            for image in 0..images {
+                for (row, grad) in (0..rows).zip(&mut grads) {
+                    let start = (image * image_step + row * row_step + tap) * R;
+                    let input = &input[start..][..((pixels - 1) * step + 1) * R];
+                    // SAFETY: both slices hold every pixel of the line.
+                    unsafe { outer(simd, input, step * R, grad, pixels, &mut acc) };
+                }
             }
             for i in 0..R {
                 for j in 0..V {

@@ -37,7 +37,7 @@ pub(super) struct Plan {
     pub(super) step: usize,
     /// Offset of each tap in copied pixels.
     pub(super) taps: Vec<usize>,
-    pub(super) out_width: usize,
+    out_width: usize,
     /// Copied pixels of a row.
     columns: usize,
     images_per_chunk: usize,
@@ -55,11 +55,15 @@ pub(super) struct Chunk {
     rows: usize,
 }
 
-impl Chunk {
-    /// Images, and rows of each.
-    pub(super) fn rows(&self) -> (usize, usize) {
-        (self.images, self.rows)
-    }
+/// How the copied pixels of a chunk are visited, all steps in pixels.
+#[derive(Clone, Copy)]
+pub(super) struct Lines {
+    pub(super) images: usize,
+    pub(super) image_step: usize,
+    pub(super) rows: usize,
+    pub(super) row_step: usize,
+    /// Results of a row.
+    pub(super) pixels: usize,
 }
 
 impl Plan {
@@ -171,21 +175,20 @@ impl Plan {
         (rows - 1) * (filter.stride / self.sampling) + filter.extent()
     }
 
-    /// Copied pixels before an image of a chunk with `rows` rows.
-    #[inline(always)]
-    pub(super) fn image_offset(&self, rows: usize, image: usize) -> usize {
-        image * self.input_rows(rows) * self.columns
-    }
-
-    /// Copied pixels before a result row.
-    #[inline(always)]
-    pub(super) fn row_offset(&self, row: usize) -> usize {
-        row * (self.conv.filter().stride / self.sampling) * self.columns
+    /// One long line where copied rows follow each other as results do.
+    pub(super) fn lines(&self, chunk: &Chunk) -> Lines {
+        let row_step = self.conv.filter().stride / self.sampling * self.columns;
+        let image_step = self.input_rows(chunk.rows) * self.columns;
+        let (images, rows, pixels) = (chunk.images, chunk.rows, self.out_width);
+        if (self.step, row_step, image_step) == (1, pixels, rows * pixels) {
+            return Lines { images: 1, image_step, rows: 1, row_step, pixels: images * image_step };
+        }
+        Lines { images, image_step, rows, row_step, pixels }
     }
 
     /// Floats of one input tile, `[image][row][column][tile row]`.
     pub(super) fn input_tile_len(&self) -> usize {
-        self.image_offset(self.rows_per_chunk, self.images_per_chunk) * self.tile.rows
+        self.images_per_chunk * self.input_rows(self.rows_per_chunk) * self.columns * self.tile.rows
     }
 
     /// Floats of one gradient panel, `[pixel][lane]`.
