@@ -7,11 +7,12 @@
 //! tune by on a machine that others use too (Linux only).
 #![allow(clippy::print_stdout, reason = "prints its table")]
 
-use std::{env, hint::black_box, time::Instant};
+use std::{env, time::Instant};
 
 use conv_kernels::{
     Isa,
     conv::{self, Algorithm, Conv, Epilogue, Filter, PackedWeights},
+    peak::saturate,
 };
 
 /// A layer shape, and how often each network has it.
@@ -137,20 +138,13 @@ impl Watch {
     }
 }
 
-/// GFLOP/s of a product small enough for the first-level cache: what a core can do.
+/// GFLOP/s of a core that does nothing but multiply and add.
 fn peak(options: &Options, watch: Watch) -> f64 {
-    let tile = Conv::new(Filter::new(256, 16, 1, 1), 1, 1, 48).expect("a convolution");
-    let weights =
-        PackedWeights::forward(options.isa, tile.filter(), Algorithm::Direct, &[0.5; 16 * 256]);
-    let input = vec![0.5; tile.input_len()];
-    let mut output = vec![0.0; tile.output_len()];
-    let rounds = 5000;
+    let mut operations = 0.0;
     let seconds = best(watch, options.repeat, || {
-        for _ in 0..rounds {
-            conv::forward(&tile, &weights, black_box(&input), Epilogue::default(), &mut output);
-        }
+        operations = saturate(options.isa, 5_000_000);
     });
-    (rounds * tile.flops()) as f64 / seconds / 1e9
+    operations / seconds / 1e9
 }
 
 fn measure(layer: &Layer, options: &Options, watch: Watch) -> [f64; 4] {
@@ -184,13 +178,10 @@ fn main() {
         return layers().iter().for_each(|layer| println!("{}", layer.name));
     }
     let watch = if options.cpu { Watch::Processor } else { Watch::Clock(Instant::now()) };
-    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
-    let peak = if options.json { 0.0 } else { alone.install(|| peak(&options, watch)) };
-    if options.cpu {
-        alone.install(|| report(&options, watch, peak));
-    } else {
-        report(&options, watch, peak);
-    }
+    let peak = if options.json { 0.0 } else { peak(&options, watch) };
+    let threads = if options.cpu { 1 } else { 0 };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+    pool.install(|| report(&options, watch, peak));
 }
 
 fn report(options: &Options, watch: Watch, peak: f64) {

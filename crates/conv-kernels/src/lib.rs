@@ -10,6 +10,7 @@ pub mod batch_norm;
 pub mod conv;
 pub mod elementwise;
 pub mod layout;
+pub mod peak;
 pub mod pool;
 pub mod resize;
 
