@@ -3,7 +3,7 @@
 //! Winograd's F(4×4, 3×3): a tile of 6×6 inputs and the kernel are both evaluated at 36 points,
 //! multiplied point by point (36 small matrix products over channels), and 4×4 results read off:
 //! `Y = Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A`. The interpolation points 0, ±√½, ±√2, ∞ keep numbers near 1;
-//! rounding is about twice that of the plain sum, a third of what the usual 0, ±1, ±2, ∞ give.
+//! rounding is about twice that of the plain sum, and less than with the usual 0, ±1, ±2, ∞.
 
 mod grad;
 mod pass;
@@ -27,7 +27,7 @@ const GAP: usize = 16;
 
 /// Whether the method fits: 3×3, stride 1, size kept, channels in whole vectors.
 ///
-/// Transformed weights are four times as large: beyond 256 × 256 channels they no longer pay.
+/// Transformed weights are four times as large: beyond 512 × 512 channels they exceed any cache.
 pub(super) fn suits(filter: &Filter) -> bool {
     let Filter { in_channels, out_channels, kernel, stride, padding, dilation } = *filter;
     (kernel, stride, padding) == (3, 1, dilation)
