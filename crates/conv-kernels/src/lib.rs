@@ -1,1 +1,21 @@
 //! CPU convolution and batch norm for training and inference, forward and backward: slices in, slices out.
+//!
+//! Images are contiguous `[batch, height, width, channels]` (channels-last), weights
+//! `[out_channels, in_channels, kernel, kernel]`. Each function is given the instruction set to use,
+//! [`Isa::detect`] finds the best one; work runs on the current rayon pool, and any number of
+//! threads gives the same bytes.
+#![expect(clippy::needless_range_loop, reason = "register tiles are unrolled by index")]
+
+pub mod batch_norm;
+pub mod conv;
+pub mod elementwise;
+pub mod layout;
+pub mod peak;
+pub mod pool;
+pub mod resize;
+
+mod scratch;
+mod shared;
+mod simd;
+
+pub use simd::Isa;

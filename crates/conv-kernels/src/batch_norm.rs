@@ -1,0 +1,73 @@
+//! Batch norm, with the residual and the ReLU that follow it, forward and backward.
+//!
+//! Images are rows of channels: `[batch · height · width, channels]`. Every sum over rows runs in
+//! blocks that depend on the shape alone, and blocks are added in their order.
+
+mod backward;
+mod fold;
+mod moments;
+mod normalize;
+
+pub use self::{
+    backward::{Activation, backward, backward_running},
+    fold::fold,
+    moments::Moments,
+    normalize::normalize,
+};
+
+/// What a batch norm does to each channel: `gamma · (x − mean) / √(variance + epsilon) + beta`.
+///
+/// `mean` and `variance` are those of the batch in training, running averages in evaluation.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchNorm<'a> {
+    /// Centre of each channel.
+    pub mean: &'a [f32],
+    /// Biased variance of each channel.
+    pub variance: &'a [f32],
+    /// Learnt scale.
+    pub gamma: &'a [f32],
+    /// Learnt offset.
+    pub beta: &'a [f32],
+    /// Added to the variance.
+    pub epsilon: f32,
+}
+
+impl BatchNorm<'_> {
+    /// Number of channels.
+    pub fn channels(&self) -> usize {
+        let channels = self.mean.len();
+        let others = [self.variance.len(), self.gamma.len(), self.beta.len()];
+        assert_eq!(others, [channels; 3], "parameters of a batch norm differ in length");
+        assert_ne!(channels, 0, "a batch norm has no channels");
+        channels
+    }
+
+    fn inverse_deviations(&self) -> Vec<f32> {
+        let inverse =
+            |&variance: &f32| 1.0 / (f64::from(variance) + f64::from(self.epsilon)).sqrt();
+        self.variance.iter().map(|variance| inverse(variance) as f32).collect()
+    }
+
+    /// `gamma / √(variance + epsilon)`.
+    fn scales(&self) -> Vec<f32> {
+        self.gamma
+            .iter()
+            .zip(self.inverse_deviations())
+            .map(|(gamma, inverse)| gamma * inverse)
+            .collect()
+    }
+}
+
+/// Floats of a block of rows: a fraction of a second-level cache.
+const BLOCK_FLOATS: usize = 16 * 1024;
+
+/// Rows of a block.
+fn block_rows(channels: usize) -> usize {
+    (BLOCK_FLOATS / channels).max(1)
+}
+
+/// Floats of a block; asserts that `len` is whole rows.
+fn block_len(len: usize, channels: usize) -> usize {
+    assert_eq!(len % channels, 0, "values are not whole rows of channels");
+    block_rows(channels) * channels
+}

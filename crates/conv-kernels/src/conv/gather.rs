@@ -1,0 +1,284 @@
+//! Convolution as a matrix product that gathers its rows through pointers.
+//!
+//! Result pixels are rows, result channels columns, taps × source channels the summed dimension.
+//! No patch is ever copied: for each tap a table holds the address of the pixel's source channels,
+//! or of a row of zeros outside of the image. A task computes one block of pixels: weights pass
+//! through the first-level cache in panels, the block's source pixels stay in the second level.
+//! Blocks depend on the shape alone, and a pixel's sum runs over taps and channels in one fixed
+//! order: neither threads nor the rest of the batch change a result.
+
+use rayon::prelude::*;
+
+use super::{
+    epilogue::{Epilogue, TileEnd},
+    moments::MomentSink,
+    pack::{Class, PackedWeights},
+    tile::{DEPTH, Stretch, accumulate, load_tile, store_tile},
+};
+use crate::{
+    scratch::{self, Table},
+    shared::Shared,
+    simd::{Kernel, Simd},
+};
+
+/// Pixels of a block when few channels leave room.
+const MAX_PIXELS: usize = 96;
+/// Source floats of a block, to stay within a second-level cache.
+const BLOCK_FLOATS: usize = 64 * 1024;
+/// Tasks to aim for, so that small images still occupy many cores.
+const TASKS: usize = 32;
+
+/// Images that taps read from.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) values: &'a [f32],
+    pub(super) height: usize,
+    pub(super) width: usize,
+    pub(super) channels: usize,
+    /// Source pixels between neighbouring result pixels of a class.
+    pub(super) step: usize,
+    /// Floats that a tap reads from its pixel on.
+    pub(super) run: usize,
+}
+
+/// Images that are written.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    pub(super) batch: usize,
+    pub(super) height: usize,
+    pub(super) width: usize,
+    pub(super) channels: usize,
+    /// Pixels between neighbours of a class.
+    pub(super) step: usize,
+}
+
+/// The result pixels of one class and the places their taps read.
+struct Grid<'a> {
+    class: &'a Class,
+    rows: usize,
+    columns: usize,
+    taps: Vec<(isize, isize)>,
+}
+
+/// One pass over a batch.
+pub(super) struct Gather<'a> {
+    pub(super) weights: &'a PackedWeights,
+    pub(super) source: Source<'a>,
+    pub(super) target: Target,
+    pub(super) epilogue: Epilogue<'a>,
+}
+
+impl Gather<'_> {
+    /// Writes every pixel of `result`; `moments` collects sums of what is written.
+    pub(super) fn run(&self, result: &mut [f32], moments: Option<&MomentSink<'_>>) {
+        let result = Shared::new(result);
+        let panels = self.weights.panel_count();
+        for grid in self.weights.classes().iter().map(|class| self.grid(class)) {
+            let (pixels, block) = (self.target.batch * grid.rows * grid.columns, self.block());
+            let blocks = pixels.div_ceil(block);
+            let groups = TASKS.div_ceil(blocks.max(1)).min(panels);
+            let group = panels.div_ceil(groups);
+            (0..blocks * groups).into_par_iter().with_max_len(1).for_each(|task| {
+                let (index, first_panel) = (task / groups, task % groups * group);
+                let first = index * block;
+                self.weights.isa().run(Block {
+                    gather: self,
+                    grid: &grid,
+                    first,
+                    pixels: block.min(pixels - first),
+                    panels: first_panel.min(panels)..(first_panel + group).min(panels),
+                    result,
+                    moments: moments.map(|sink| (sink, index)),
+                });
+            });
+        }
+    }
+
+    /// Blocks of pixels in a pass of a single class.
+    pub(super) fn blocks(&self) -> usize {
+        (self.target.batch * self.target.height * self.target.width).div_ceil(self.block())
+    }
+
+    /// Pixels of each block, in a pass of a single class.
+    pub(super) fn block_pixels(&self) -> impl Iterator<Item = usize> {
+        let pixels = self.target.batch * self.target.height * self.target.width;
+        let block = self.block();
+        (0..pixels).step_by(block).map(move |first| block.min(pixels - first))
+    }
+
+    /// Pixels of a block: whole tiles.
+    fn block(&self) -> usize {
+        let rows = self.weights.isa().tile().rows;
+        let fitting = (BLOCK_FLOATS / self.source.channels).clamp(MAX_PIXELS / 2, MAX_PIXELS);
+        fitting.div_ceil(rows) * rows
+    }
+
+    fn grid<'a>(&self, class: &'a Class) -> Grid<'a> {
+        let Target { height, width, step, .. } = self.target;
+        let columns_per_tap = self.source.run / self.source.channels;
+        Grid {
+            class,
+            rows: height.saturating_sub(class.row).div_ceil(step),
+            columns: width.saturating_sub(class.column).div_ceil(step),
+            taps: class.taps.iter().step_by(columns_per_tap).map(|tap| (tap.dy, tap.dx)).collect(),
+        }
+    }
+
+    /// Cuts taps × channels into stretches of about [`DEPTH`].
+    fn stretches(&self, taps: usize) -> impl Iterator<Item = Stretch> + Clone {
+        let run = self.source.run;
+        let pieces = run.div_ceil(DEPTH);
+        let len = run.div_ceil(pieces);
+        let together = (DEPTH / run).max(1);
+        let together = taps.div_ceil(taps.div_ceil(together).max(1)).max(1);
+        (0..taps).step_by(together).flat_map(move |tap| {
+            (0..pieces).map(move |piece| Stretch {
+                first_tap: tap,
+                taps: together.min(taps - tap),
+                offset: piece * len,
+                len: len.min(run - piece * len),
+            })
+        })
+    }
+}
+
+/// A block of pixels × a range of panels: the work of one task.
+struct Block<'a> {
+    gather: &'a Gather<'a>,
+    grid: &'a Grid<'a>,
+    first: usize,
+    pixels: usize,
+    panels: std::ops::Range<usize>,
+    result: Shared<'a>,
+    moments: Option<(&'a MomentSink<'a>, usize)>,
+}
+
+impl Kernel for Block<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
+        let tiles = self.pixels.div_ceil(R);
+        let mut zeros = scratch::floats(self.gather.source.run);
+        zeros.fill(0.0);
+        let mut table = scratch::table();
+        self.fill_table(tiles * R, zeros.as_ptr(), &mut table);
+        let mut sums = scratch::floats(tiles * R * V * S::LANES);
+        for panel in self.panels.clone() {
+            self.panel::<S, R, V>(simd, panel, &table, &mut sums);
+        }
+        scratch::return_table(table);
+    }
+}
+
+impl Block<'_> {
+    /// One panel of result channels for all pixels of the block.
+    #[inline(always)]
+    fn panel<S: Simd, const R: usize, const V: usize>(
+        &self,
+        simd: S,
+        panel: usize,
+        table: &Table,
+        sums: &mut [f32],
+    ) {
+        let lanes = V * S::LANES;
+        let (tiles, taps) = (self.pixels.div_ceil(R), self.grid.taps.len());
+        let weights = self.gather.weights.panel(self.grid.class, panel);
+        let (run, stride) = (self.gather.source.run, tiles * R);
+        let depth = taps * run;
+        for stretch in self.gather.stretches(taps) {
+            let start = stretch.first_tap * run + stretch.offset;
+            let last = start + stretch.taps * stretch.len == depth;
+            let rows = &table.reads[stretch.first_tap * stride..][..stretch.taps * stride];
+            let weights = &weights[start * lanes..][..stretch.taps * stretch.len * lanes];
+            for (tile, sums) in sums.chunks_exact_mut(R * lanes).take(tiles).enumerate() {
+                let mut acc = [[simd.zero(); V]; R];
+                if start > 0 {
+                    load_tile(simd, sums, &mut acc);
+                }
+                // SAFETY: `fill_table` made `taps` rows of `stride` addresses, each with `run`
+                // readable floats, and `tile * R + R <= stride`.
+                unsafe { accumulate(simd, rows, stride, tile * R, stretch, weights, &mut acc) };
+                if last {
+                    self.finish(simd, panel, tile, &table.writes[tile * R..], acc);
+                } else {
+                    store_tile(simd, sums, &acc);
+                }
+            }
+        }
+        if depth == 0 {
+            for tile in 0..tiles {
+                self.finish(simd, panel, tile, &table.writes[tile * R..], [[simd.zero(); V]; R]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn finish<S: Simd, const R: usize, const V: usize>(
+        &self,
+        simd: S,
+        panel: usize,
+        tile: usize,
+        writes: &[usize],
+        acc: [[S::Vector; V]; R],
+    ) {
+        let end = TileEnd {
+            epilogue: &self.gather.epilogue,
+            first_channel: panel * V * S::LANES,
+            channels: self.gather.target.channels,
+            rows: R.min(self.pixels - tile * R),
+            writes,
+            result: self.result,
+            moments: self.moments,
+            first_tile: tile == 0,
+        };
+        end.write(simd, acc);
+    }
+
+    /// Finds where each pixel reads and writes.
+    ///
+    /// Rows that fill up the last tile repeat its last pixel; they are computed and not written.
+    fn fill_table(&self, padded: usize, zeros: *const f32, table: &mut Table) {
+        let Source { values, height, width, channels, step, .. } = self.gather.source;
+        for &(dy, dx) in &self.grid.taps {
+            table.reads.extend(self.places(padded).map(|(image, row, column)| {
+                let y = ((row * step) as isize + dy) as usize;
+                let x = ((column * step) as isize + dx) as usize;
+                if y < height && x < width {
+                    values[((image * height + y) * width + x) * channels..].as_ptr()
+                } else {
+                    zeros
+                }
+            }));
+        }
+        let (target, class) = (self.gather.target, self.grid.class);
+        table.writes.extend(self.places(padded).map(|(image, row, column)| {
+            let (y, x) = (row * target.step + class.row, column * target.step + class.column);
+            ((image * target.height + y) * target.width + x) * target.channels
+        }));
+    }
+
+    /// Image, row and column of each pixel in the class's grid; the last repeated up to `padded`.
+    fn places(&self, padded: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+        let (line, column) = (self.first / self.grid.columns, self.first % self.grid.columns);
+        let mut next = (line / self.grid.rows, line % self.grid.rows, column);
+        (0..padded).map(move |i| {
+            let place = next;
+            if i + 1 < self.pixels {
+                next = self.grid.after(place.0, place.1, place.2);
+            }
+            place
+        })
+    }
+}
+
+impl Grid<'_> {
+    /// The next pixel in memory order.
+    fn after(&self, image: usize, row: usize, column: usize) -> (usize, usize, usize) {
+        match (column + 1 < self.columns, row + 1 < self.rows) {
+            (true, _) => (image, row, column + 1),
+            (false, true) => (image, row + 1, 0),
+            (false, false) => (image + 1, 0, 0),
+        }
+    }
+}

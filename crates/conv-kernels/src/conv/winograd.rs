@@ -1,0 +1,37 @@
+//! 3×3 convolution of stride 1 with a quarter of the multiplications.
+//!
+//! Winograd's F(4×4, 3×3): a tile of 6×6 inputs and the kernel are both evaluated at 36 points,
+//! multiplied point by point (36 small matrix products over channels), and 4×4 results read off:
+//! `Y = Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A`. The interpolation points 0, ±√½, ±√2, ∞ keep numbers near 1;
+//! rounding is about twice that of the plain sum, and less than with the usual 0, ±1, ±2, ∞.
+
+mod grad;
+mod pass;
+mod tiles;
+mod transform;
+mod weights;
+
+pub(super) use self::{grad::backward_weights, pass::Pass, weights::PackedPoints};
+
+use super::shape::Filter;
+
+/// Results along one side of a tile.
+const OUT: usize = 4;
+/// Inputs along one side of a tile, and points along one axis.
+const SIDE: usize = 6;
+/// Points of a tile.
+const POINTS: usize = SIDE * SIDE;
+/// Floats between the matrices of neighbouring points beyond their content: without it, the 36
+/// values of a tile would fall on the same few places of a cache.
+const GAP: usize = 16;
+
+/// Whether the method fits: 3×3, stride 1, size kept, channels in whole vectors.
+///
+/// Transformed weights are four times as large: beyond 512 × 512 channels they exceed any cache.
+pub(super) fn suits(filter: &Filter) -> bool {
+    let Filter { in_channels, out_channels, kernel, stride, padding, dilation } = *filter;
+    (kernel, stride, padding) == (3, 1, dilation)
+        && in_channels % 16 == 0
+        && out_channels % 16 == 0
+        && in_channels * out_channels <= 512 * 512
+}

@@ -1,0 +1,117 @@
+//! Kernels at the 36 points, in the order the micro-kernel reads.
+
+use rayon::prelude::*;
+
+use super::{POINTS, transform};
+use crate::{
+    conv::{pack::Direction, shape::Filter},
+    scratch::{self, AlignedFloats},
+    shared::Shared,
+    simd::{Isa, Kernel, Simd},
+};
+
+/// Transformed weights, `[point][panel of result channels][source channel][lane]`.
+#[derive(Clone)]
+pub(crate) struct PackedPoints {
+    isa: Isa,
+    direction: Direction,
+    sources: usize,
+    results: usize,
+    values: AlignedFloats,
+}
+
+impl PackedPoints {
+    pub(crate) fn new(isa: Isa, filter: &Filter, direction: Direction) -> Self {
+        let (sources, results) = match direction {
+            Direction::Forward => (filter.in_channels, filter.out_channels),
+            Direction::BackwardData => (filter.out_channels, filter.in_channels),
+        };
+        let padded = results.next_multiple_of(isa.tile().columns);
+        let values = AlignedFloats::zeroed(POINTS * sources * padded);
+        Self { isa, direction, sources, results, values }
+    }
+
+    /// Transforms new weights `[out_channels, in_channels, 3, 3]`.
+    pub(crate) fn update(&mut self, weights: &[f32]) {
+        let mut values = std::mem::take(&mut self.values);
+        let shared = Shared::new(values.as_mut_slice());
+        (0..self.panels()).into_par_iter().for_each(|panel| {
+            self.isa.run(Panel { packed: self, panel, weights, values: shared });
+        });
+        self.values = values;
+    }
+
+    pub(super) fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    pub(super) fn sources(&self) -> usize {
+        self.sources
+    }
+
+    pub(super) fn results(&self) -> usize {
+        self.results
+    }
+
+    pub(super) fn panels(&self) -> usize {
+        self.results.div_ceil(self.isa.tile().columns)
+    }
+
+    #[inline(always)]
+    pub(super) fn panel(&self, point: usize, panel: usize) -> &[f32] {
+        let len = self.sources * self.isa.tile().columns;
+        &self.values.as_slice()[(point * self.panels() + panel) * len..][..len]
+    }
+}
+
+/// One panel of result channels.
+struct Panel<'a> {
+    packed: &'a PackedPoints,
+    panel: usize,
+    weights: &'a [f32],
+    values: Shared<'a>,
+}
+
+impl Kernel for Panel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
+        let (lanes, sources) = (V * S::LANES, self.packed.sources);
+        let mut taps = scratch::floats(9 * lanes);
+        taps.fill(0.0);
+        for source in 0..sources {
+            self.gather(source, lanes, &mut taps);
+            for j in 0..V {
+                let mut kernel = [simd.zero(); 9];
+                for t in 0..9 {
+                    kernel[t] = simd.load(&taps[t * lanes + j * S::LANES..]);
+                }
+                let points = transform::kernel(simd, &kernel);
+                for point in 0..POINTS {
+                    let panel = point * self.packed.panels() + self.panel;
+                    let at = (panel * sources + source) * lanes + j * S::LANES;
+                    // SAFETY: a panel is written by one task only.
+                    simd.store(unsafe { self.values.part(at, S::LANES) }, points[point]);
+                }
+            }
+        }
+    }
+}
+
+impl Panel<'_> {
+    /// Taps of one source channel, result channels side by side; turned around for the way back.
+    #[inline(always)]
+    fn gather(&self, source: usize, lanes: usize, taps: &mut [f32]) {
+        let PackedPoints { direction, sources, results, .. } = *self.packed;
+        let first = self.panel * lanes;
+        for lane in 0..lanes.min(results - first) {
+            let result = first + lane;
+            let forward = direction == Direction::Forward;
+            let pair = if forward { result * sources + source } else { source * results + result };
+            for (t, &weight) in self.weights[pair * 9..][..9].iter().enumerate() {
+                taps[if forward { t } else { 8 - t } * lanes + lane] = weight;
+            }
+        }
+    }
+}
