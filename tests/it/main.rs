@@ -1,11 +1,16 @@
 //! The whole product from outside: one binary, one module per concern.
-#![expect(clippy::unwrap_used, reason = "what the tests share is test code too")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "what the tests share is test code too"
+)]
 
 mod data_check;
 mod data_split;
 mod data_synth;
 mod hostile_images;
 mod loader;
+mod method_parity;
 mod metrics_parity;
 mod parity;
 mod tidy;
