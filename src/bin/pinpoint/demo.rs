@@ -35,7 +35,7 @@ pub(crate) struct Demo {
     out: PathBuf,
 
     /// Passes over the training images
-    #[arg(long, value_name = "N", default_value_t = 30)]
+    #[arg(long, value_name = "N", default_value_t = 18)]
     epochs: usize,
 
     /// Root of every random draw
@@ -119,10 +119,10 @@ fn settings(seed: u64, epochs: usize, side: u32) -> Config {
     config.pool.dropout = 0.2;
     config.erase.rounds = 1;
     config.train.epochs = epochs;
-    config.train.batch_size = 16;
+    config.train.batch_size = 8;
     config.train.tie = Tie::LowerLoss;
     config.train.checkpoint_steps = 0;
-    config.optimizer.learning_rate = 0.02;
+    config.optimizer.learning_rate = 0.01;
     config.optimizer.decay_every = epochs.div_ceil(3).max(1) * 2;
     config.optimizer.weight_decay = 1e-4;
     config
