@@ -20,7 +20,10 @@ use crate::{
 
 pub use self::{
     method::{EraseConfig, Fill, LossConfig, Semantics},
-    model::{Backbone, Cells, MaskConfig, MaskGradient, ModelConfig, PoolConfig, Statistics, Stem},
+    model::{
+        Alignment, Backbone, Cells, MaskConfig, MaskGradient, ModelConfig, PoolConfig, Statistics,
+        Stem,
+    },
     train::{OptimizerConfig, Rule, Tie, TrainConfig},
 };
 

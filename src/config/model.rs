@@ -99,8 +99,20 @@ pub struct MaskConfig {
     pub low_percentile: f64,
     /// Percentile of the map that is brought to 1; 100 is the maximum.
     pub high_percentile: f64,
+    /// Where the cells of a map lie in the image.
+    pub alignment: Alignment,
     /// Whether the classifier's losses reach the localizer through the mask.
     pub gradient: MaskGradient,
+}
+
+/// Where the cells of a map lie in the image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Alignment {
+    /// The first and last cells on the first and last pixels, as published.
+    Corners,
+    /// Each cell on the pixel its receptive field is centred on: cell i at `i · output_stride`.
+    Centres,
 }
 
 /// Whether the classifier's losses reach the localizer through the mask.
@@ -198,6 +210,7 @@ impl Default for MaskConfig {
             steepness: 8.0,
             low_percentile: 0.0,
             high_percentile: 100.0,
+            alignment: Alignment::Corners,
             gradient: MaskGradient::Detached,
         }
     }

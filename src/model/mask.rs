@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! T  = Σ_k p_k A_k                  the maps, weighted by what the scores believe
-//! T  ↑ size of the image            bilinear, corners aligned
+//! T  ↑ size of the image            bilinear, corners (or centres) aligned
 //! T̄  = (T − min T) / (max T − min T)
 //! R⁺ = sigmoid(ω (T̄ − σ′))          in (0, 1), 1 is foreground
 //! ```
@@ -13,13 +13,15 @@ use burn::tensor::{
 };
 
 use super::layers::{tensor, values};
-use crate::config::MaskConfig;
+use crate::config::{Alignment, MaskConfig};
 
 /// How raw maps are brought to a common scale before the sigmoid.
 #[derive(Debug, Clone, Copy)]
 pub struct MaskRule<'a> {
     /// Threshold, steepness and percentiles.
     pub config: &'a MaskConfig,
+    /// Pixels of the image per cell of a map.
+    pub stride: usize,
     /// Whether smallest and largest value are sought in the whole batch, as the published code does.
     pub batch_wide: bool,
 }
@@ -35,7 +37,14 @@ pub fn soft_mask(
 ) -> Tensor<4> {
     let [batch, classes, _, _] = maps.dims();
     let belief = softmax(scores, 1).reshape([batch, classes, 1, 1]);
-    let evidence = resize((maps * belief).sum_dim(1), size);
+    let evidence = (maps * belief).sum_dim(1);
+    let evidence = match rule.config.alignment {
+        Alignment::Corners => resize(evidence, size),
+        Alignment::Centres => {
+            let step = 1.0 / rule.stride as f64;
+            interpolate(evidence, size, [step, step])
+        }
+    };
     let normalized = normalize(evidence, rule);
     sigmoid((normalized - rule.config.threshold) * rule.config.steepness)
 }
@@ -54,13 +63,23 @@ pub fn split(images: Tensor<4>, mask: Tensor<4>) -> [Tensor<4>; 2] {
 /// Shapes: `[B, C, h, w]` → `[B, C, H, W]`.
 pub fn resize(images: Tensor<4>, [height, width]: [usize; 2]) -> Tensor<4> {
     let [_, _, h, w] = images.dims();
+    let step =
+        |from: usize, to: usize| if to > 1 { (from - 1) as f64 / (to - 1) as f64 } else { 0.0 };
+    interpolate(images, [height, width], [step(h, height), step(w, width)])
+}
+
+/// Samples images at every `step` cells, up to the last one.
+fn interpolate(images: Tensor<4>, size: [usize; 2], step: [f64; 2]) -> Tensor<4> {
+    let [_, _, h, w] = images.dims();
     let device = images.device();
     let mut images = images;
-    if h != height {
-        images = interpolation(height, h, &device).unsqueeze::<4>().matmul(images);
+    if step[0] != 1.0 || h != size[0] {
+        let rows = interpolation(size[0], h, step[0], &device);
+        images = rows.unsqueeze::<4>().matmul(images);
     }
-    if w != width {
-        images = images.matmul(interpolation(width, w, &device).transpose().unsqueeze::<4>());
+    if step[1] != 1.0 || w != size[1] {
+        let columns = interpolation(size[1], w, step[1], &device);
+        images = images.matmul(columns.transpose().unsqueeze::<4>());
     }
     images
 }
@@ -99,14 +118,13 @@ fn percentiles(rows: Tensor<2>, percents: [f64; 2]) -> (Tensor<2>, Tensor<2>) {
     (low, high)
 }
 
-/// The matrix `[out, in]` that interpolates `input` samples at `output` places.
-fn interpolation(output: usize, input: usize, device: &Device) -> Tensor<2> {
+/// The matrix `[out, in]` that interpolates `input` samples at every `step` of them.
+fn interpolation(output: usize, input: usize, step: f64, device: &Device) -> Tensor<2> {
     let mut matrix = vec![0.0; output * input];
-    // In double precision, so that integer positions are hit exactly.
-    let step = if output > 1 { (input - 1) as f64 / (output - 1) as f64 } else { 0.0 };
     for (place, row) in matrix.chunks_exact_mut(input).enumerate() {
-        let position = place as f64 * step;
-        let left = (position as usize).min(input - 1);
+        // In double precision, so that integer positions are hit exactly.
+        let position = (place as f64 * step).min((input - 1) as f64);
+        let left = position as usize;
         let fraction = (position - left as f64) as f32;
         row[left] += 1.0 - fraction;
         if left + 1 < input {
@@ -132,7 +150,7 @@ mod tests {
         let device = device::cpu();
         let [batch, classes, height, width] = shape;
         let scores = Tensor::zeros([batch, classes], &device);
-        let rule = MaskRule { config, batch_wide };
+        let rule = MaskRule { config, stride: 1, batch_wide };
         values(soft_mask(scores, tensor(maps, shape, &device), [height, width], &rule))
     }
 
@@ -150,7 +168,7 @@ mod tests {
         let device = device::cpu();
         let scores = tensor(vec![0.0, 3.0_f32.ln()], [1, 2], &device);
         let maps = tensor(vec![4.0, 0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 2.0], [1, 2, 2, 2], &device);
-        let rule = MaskRule { config: &MaskConfig::default(), batch_wide: false };
+        let rule = MaskRule { config: &MaskConfig::default(), stride: 1, batch_wide: false };
         let mask = values(soft_mask(scores, maps, [2, 2], &rule));
         // Beliefs ¼ and ¾ make the evidence 1, 3, 0, 1.5: normalized ⅓, 1, 0, ½.
         let expected =
@@ -189,6 +207,19 @@ mod tests {
         let image = tensor(vec![0.0, 1.0, 2.0, 3.0], [1, 1, 2, 2], &device::cpu());
         let resized = values(resize(image, [3, 3]));
         assert_eq!(resized, [0.0, 0.5, 1.0, 1.0, 1.5, 2.0, 2.0, 2.5, 3.0]);
+    }
+
+    #[test]
+    fn centres_put_each_cell_where_it_looks() {
+        let device = device::cpu();
+        let config = MaskConfig { alignment: Alignment::Centres, ..MaskConfig::default() };
+        let rule = MaskRule { config: &config, stride: 4, batch_wide: false };
+        let maps = tensor(vec![0.0, 1.0, 0.0], [1, 1, 1, 3], &device);
+        let mask = values(soft_mask(Tensor::zeros([1, 1], &device), maps, [1, 12], &rule));
+        let peak = (0..12).max_by(|&a, &b| mask[a].total_cmp(&mask[b])).unwrap();
+        assert_eq!(peak, 4, "{mask:?}");
+        // Symmetric about the cell, and the last cell goes on to the border.
+        assert_eq!((mask[2], mask[0]), (mask[6], mask[11]));
     }
 
     proptest! {

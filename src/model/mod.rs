@@ -145,6 +145,7 @@ impl<'a> Rules<'a> {
     fn mask(&self) -> MaskRule<'a> {
         MaskRule {
             config: &self.config.mask,
+            stride: self.config.model.output_stride,
             batch_wide: self.config.semantics == Semantics::Reference,
         }
     }

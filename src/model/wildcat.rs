@@ -54,7 +54,7 @@ impl Head {
 /// The score of each class: a weighted sum of its map.
 ///
 /// Which cells count is a matter of sorting, through which no gradient flows;
-/// so the weights are found in plain floats by [`weights`], and the tensors only
+/// so the weights are found in plain floats by `weights`, and the tensors only
 /// see a product. `keep` is what dropout leaves of each sorted cell, `[B, C, n]`.
 ///
 /// Shapes: `[B, C, h, w]` → `[B, C]`.

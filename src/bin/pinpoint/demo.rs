@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, ensure};
 use image::RgbImage;
 use pinpoint::{
-    config::{Backbone, Config, Statistics, Stem, Tie},
+    config::{Alignment, Backbone, Config, Statistics, Stem, Tie},
     data::{
         Dataset, OpenOptions, Split, mask,
         synthetic::{self, SyntheticSpec},
@@ -117,6 +117,7 @@ fn settings(seed: u64, epochs: usize, side: u32) -> Config {
     // A narrow network cannot do with one set of statistics for whole and masked images.
     config.model.statistics = Statistics::Separate;
     config.pool.dropout = 0.2;
+    config.mask.alignment = Alignment::Centres;
     config.erase.rounds = 1;
     config.train.epochs = epochs;
     config.train.batch_size = 8;

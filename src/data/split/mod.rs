@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The same seed gives the lists that came with the paper, in their order,
-//! because the random numbers are Python's (see [`mersenne`]).
+//! because the random numbers are Python's (see [`mersenne`](crate::data::split::mersenne)).
 
 /// The random numbers of CPython and NumPy, bit for bit.
 pub mod mersenne;

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Only the *policy* lives here, in plain floats: how far to trust a round, and
-//! which samples go on. The tensors are moved by [`step`](super::step).
+//! which samples go on. The tensors are moved by [`step`](crate::method::minmax::step).
 //!
 //! Two invariants, both tested below: trust is in `[0, 1]`, and a sample that has
 //! stopped never comes back.

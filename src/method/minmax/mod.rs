@@ -3,8 +3,9 @@
 //! Belharbi et al., *Min-max entropy for weakly supervised pointwise
 //! localization*, 2019. The localizer looks at the image and gives a mask; the
 //! classifier must name the class on the masked-in image and know nothing on the
-//! masked-out one. [`erase`] makes the localizer look again where it has not
-//! looked yet, [`losses`] has the three terms, and [`step`] is the method, line by
+//! masked-out one. [`erase`](crate::method::minmax::erase) makes the localizer look again where it has not
+//! looked yet, [`losses`](crate::method::minmax::losses) has the three terms, and
+//! [`step`](crate::method::minmax::step) is the method, line by
 //! line.
 
 /// Recursive erasing: how far to trust each further look.

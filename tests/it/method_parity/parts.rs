@@ -68,7 +68,7 @@ fn soft_masks_agree_per_sample_over_the_batch_and_between_percentiles() {
         ("mask/percentiles", &inner, false, [13, 17]),
         ("mask/smaller", &whole, false, [3, 2]),
     ] {
-        let rule = MaskRule { config, batch_wide };
+        let rule = MaskRule { config, stride: 32, batch_wide };
         let mask = soft_mask(scores.clone(), maps.clone(), size, &rule);
         fixture.assert_close(name, &values(mask), TOLERANCE);
     }
