@@ -63,7 +63,7 @@ pub fn read(path: &Path) -> Result<Arrays> {
     if length == 9 && start[8] == b'{' { read_safetensors(path) } else { read_pytorch(path) }
 }
 
-/// Reads the tensors of a safetensors file, and what [`write`] noted beside them.
+/// Reads the tensors of a safetensors file, and what [`write()`] noted beside them.
 pub fn read_with_note<T: DeserializeOwned>(path: &Path) -> Result<(Arrays, T)> {
     let bytes = fs::read(path).map_err(Error::file("read", path))?;
     let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|error| broken(path, &error))?;

@@ -3,6 +3,8 @@
 //! Coordinates are in pixels from the top left corner; pixel `(i, j)` covers
 //! `[i, i + 1) × [j, j + 1)`, so a crisp line one pixel wide runs at `i + 0.5`.
 //! Whatever falls outside is cut off.
+//!
+//! [`RgbImage`]: image::RgbImage
 
 mod line;
 mod text;

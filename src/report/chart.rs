@@ -4,6 +4,8 @@
 //! into PNG or SVG, so both show the same ticks, colours and legend. Numbers
 //! that cannot be drawn (NaN, infinite) leave a gap, a point between two gaps
 //! is a dot, and a chart without data shows its axes.
+//!
+//! [`Chart`]: crate::report::chart::Chart
 
 mod axis;
 mod layout;

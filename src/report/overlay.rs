@@ -11,6 +11,14 @@
 //! [`strip`] and [`sheet`] put such pictures side by side under their captions.
 //! Maps and masks have the size of their image, row by row; another size is a
 //! mistake of the caller and panics.
+//!
+//! [`heat_map`]: crate::report::overlay::heat_map
+//! [`tint`]: crate::report::overlay::tint
+//! [`contour`]: crate::report::overlay::contour
+//! [`agreement`]: crate::report::overlay::agreement
+//! [`outline_box`]: crate::report::overlay::outline_box
+//! [`strip`]: crate::report::overlay::strip
+//! [`sheet`]: crate::report::overlay::sheet
 
 mod sheet;
 

@@ -2,6 +2,8 @@
 //!
 //! The loop emits [`Event`]s; the terminal, `metrics.jsonl` and the tests listen
 //! to the same ones.
+//!
+//! [`Event`]: crate::train::event::Event
 
 use std::path::Path;
 
