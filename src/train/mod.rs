@@ -76,6 +76,10 @@ pub fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result
     let (epochs, steps) = (task.config.train.epochs, training.loader.batches());
     let from = (training.position.epoch, training.position.step);
     observer.hear(&Event::Started { epochs, steps, from });
+    if from == (0, 0) {
+        // There is a good state to name even if the first step diverges.
+        training.save(observer)?;
+    }
 
     while training.position.epoch < epochs && !training.out_of_patience() {
         let epoch = training.position.epoch;

@@ -46,7 +46,7 @@ impl Workshop {
     fn command(&self, run: &str, more: &[&str]) -> Command {
         let mut command = Command::cargo_bin("pinpoint").unwrap();
         command.arg("train").arg("--data").arg(self.folder.path().join("data"));
-        command.arg("--out").arg(self.run_dir(run)).args(["--epochs", "3"]);
+        command.arg("--out").arg(self.run_dir(run)).args(["--set", "train.epochs=3"]);
         for setting in SMALL {
             command.args(["--set", setting]);
         }
@@ -118,6 +118,32 @@ fn a_run_killed_at_any_moment_resumes_to_the_same_bytes() {
     assert!(kills > 0, "the run must have been killed at least once");
     let same = weights(&workshop.run_dir("whole")) == weights(&workshop.run_dir("killed"));
     assert!(same, "{kills} kills changed the weights");
+}
+
+#[test]
+fn a_run_that_diverges_says_so_and_names_the_last_good_state() {
+    let workshop = Workshop::new();
+    let message = failure(&workshop.train("run", &["--set", "optimizer.learning_rate=1e30"]));
+    assert!(message.contains("the loss became"), "{message}");
+    let saved = workshop.run_dir("run").join("state/checkpoint.safetensors");
+    assert!(message.contains(saved.to_str().unwrap()) && saved.is_file(), "{message}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_signal_leaves_a_run_that_can_be_resumed() {
+    let workshop = Workshop::new();
+    let mut command = workshop.command("run", &["--epochs", "1000"]);
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let checkpoint = workshop.run_dir("run").join("state/checkpoint.safetensors");
+    while !checkpoint.exists() {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--resume"), "{output:?}");
 }
 
 #[test]
