@@ -40,6 +40,7 @@ pub trait Method {
 /// A trained network.
 #[derive(Debug)]
 pub struct Trained {
+    classes: Vec<String>,
     config: Config,
     model: Model,
     device: Device,
@@ -59,7 +60,23 @@ impl Trained {
         let (arrays, note) = weights::read_with_note::<WeightsNote>(&path)?;
         let model = Model::new(&config, note.classes.len(), device);
         let (model, _) = weights::load(model, &path, &arrays)?;
-        Ok(Self { config, model: model.valid(), device: device.clone() })
+        Ok(Self { classes: note.classes, config, model: model.valid(), device: device.clone() })
+    }
+
+    /// Refuses a dataset whose classes are not those the network was trained to tell apart.
+    pub fn require_classes(&self, dataset: &Dataset) -> Result<()> {
+        if self.classes == dataset.classes {
+            return Ok(());
+        }
+        Err(Error::Data {
+            path: dataset.root.clone(),
+            problem: format!(
+                "the dataset's classes ({}) are not those of the run ({})",
+                dataset.classes.join(", "),
+                self.classes.join(", ")
+            ),
+            remedy: "score on data with the same class names, in the same order".to_owned(),
+        })
     }
 }
 

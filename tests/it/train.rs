@@ -181,6 +181,42 @@ fn a_run_is_not_overwritten_and_only_resumed_with_its_own_settings() {
 }
 
 #[test]
+fn a_run_is_scored_on_its_own_classes_and_refused_on_others() {
+    let workshop = Workshop::new();
+    assert!(workshop.train("run", &[]).status.success());
+    let evaluate = |data: PathBuf| {
+        let mut command = Command::cargo_bin("pinpoint").unwrap();
+        command.arg("evaluate").arg(workshop.run_dir("run")).arg("--data").arg(data);
+        command.arg("--json").output().unwrap()
+    };
+    let output = evaluate(workshop.folder.path().join("data"));
+    assert!(output.status.success(), "{output:?}");
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((found["method"].as_str(), found["split"].as_str()), (Some("minmax"), Some("test")));
+    assert_eq!(found["images"], 4);
+    let score = found["f1_foreground"].as_f64().unwrap();
+    assert!((0.0..=100.0).contains(&score), "{found}");
+
+    let other = workshop.folder.path().join("other");
+    let spec = SyntheticSpec { classes: 3, train: 3, valid: 3, test: 3, side: 32, seed: 1 };
+    synthetic::write(&other, &spec, || {}).unwrap();
+    let message = failure(&evaluate(other));
+    assert!(message.contains("are not those of the run"), "{message}");
+}
+
+#[test]
+fn the_demo_ends_with_a_table_and_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("demo");
+    let mut command = Command::cargo_bin("pinpoint").unwrap();
+    let output = command.args(["demo", "--epochs", "1", "--out"]).arg(&out).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(table.contains("ours") && table.contains("all-ones        34.25     0.00"), "{table}");
+    assert!(out.join("masks.png").is_file() && out.join("run/curves.png").is_file());
+}
+
+#[test]
 fn impossible_settings_are_listed_together() {
     let workshop = Workshop::new();
     let nonsense =

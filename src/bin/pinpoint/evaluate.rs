@@ -74,19 +74,21 @@ impl Evaluate {
         let Some(threshold) = threshold.ready() else {
             bail!("`--threshold {threshold}` must be tuned first, which is not supported yet");
         };
-        let mut settings = (DataConfig::default(), 0);
-        let (name, method): (&str, Box<dyn Method>) = match run {
+        let run = run.map(|run| RunDir::open(&run)).transpose()?;
+        let (settings, seed) = match &run {
+            Some(run) => run.config().map(|config| (config.data, config.seed))?,
+            None => (DataConfig::default(), 0),
+        };
+        let options = OpenOptions { layout, images, mask_rule: settings.mask_rule };
+        let mut dataset = Dataset::open(&data, &options)?;
+        let (name, method): (&str, Box<dyn Method>) = match &run {
             Some(run) => {
-                let run = RunDir::open(&run)?;
-                let config = run.config()?;
-                settings = (config.data, config.seed);
-                ("minmax", Box::new(Trained::open(&run, &device::cpu())?))
+                let trained = Trained::open(run, &device::cpu())?;
+                trained.require_classes(&dataset)?;
+                ("minmax", Box::new(trained))
             }
             None => ("all-ones", Box::new(AllOnes::default())),
         };
-        let (settings, seed) = settings;
-        let options = OpenOptions { layout, images, mask_rule: settings.mask_rule };
-        let mut dataset = Dataset::open(&data, &options)?;
         if split != Split::Test {
             // The same cut as training made, so that `valid` means the same samples.
             cut_validation(&mut dataset, settings.valid_fraction, seed);
