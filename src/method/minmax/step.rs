@@ -115,11 +115,10 @@ impl Step<'_> {
 
         let batch = self.labels.len() as f64;
         let seen: usize = looks.iter().map(|look| look.active.len()).sum();
-        let losses = Losses { localizer: localizer_loss / seen as f64, ..judged.losses };
         let losses = Losses {
-            foreground: losses.foreground / batch,
-            background: losses.background / batch,
-            ..losses
+            localizer: localizer_loss / seen as f64,
+            foreground: judged.losses.foreground / batch,
+            background: judged.losses.background / batch,
         };
         let looks = looks.iter().map(|look| look.active.len()).collect();
         Outcome { losses, gradients, mistakes: judged.mistakes, looks, mask }
