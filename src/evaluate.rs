@@ -1,9 +1,7 @@
 //! A method's answers on a split, scored against the truth.
 
-use burn::{module::Module as _, tensor::Device};
-
 use crate::{
-    config::{Config, DataConfig, PreprocessConfig},
+    config::DataConfig,
     data::{
         Dataset, Split,
         loader::{EvalImage, EvalLoader, EvalSettings},
@@ -12,105 +10,8 @@ use crate::{
     },
     error::{Error, Result},
     metrics::{Evaluation, Evaluator, ImageCase, ImageSummary, Protocol, ScoreMap, Verdict},
-    model::{Model, weights},
-    predict::{Examination, examine, most_probable},
-    train::run::{RunDir, WeightsNote},
+    predict::{Answer, Method, most_probable},
 };
-
-/// What a method says about one image, at the image's own resolution.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    /// What the classifier said; none for a method without one.
-    pub classifier: Option<Verdict>,
-    /// What the localizer said; none for a method without one.
-    pub localizer: Option<Verdict>,
-    /// Soft mask, row by row, 1 is foreground.
-    pub map: Vec<f32>,
-}
-
-/// Something that says where the object is.
-pub trait Method {
-    /// How images are prepared for it.
-    fn preprocess(&self) -> &PreprocessConfig;
-
-    /// Its answer for one image.
-    fn answer(&self, image: &EvalImage) -> Answer;
-}
-
-/// A trained network.
-#[derive(Debug)]
-pub struct Trained {
-    classes: Vec<String>,
-    config: Config,
-    model: Model,
-    device: Device,
-}
-
-/// The trivial answer: everything is foreground.
-#[derive(Debug, Default)]
-pub struct AllOnes {
-    preprocess: PreprocessConfig,
-}
-
-impl Trained {
-    /// Opens the best weights of a run.
-    pub fn open(run: &RunDir, device: &Device) -> Result<Self> {
-        let config = run.config()?;
-        let path = run.best();
-        let (arrays, note) = weights::read_with_note::<WeightsNote>(&path)?;
-        let model = Model::new(&config, note.classes.len(), device);
-        let (model, _) = weights::load(model, &path, &arrays)?;
-        Ok(Self { classes: note.classes, config, model: model.valid(), device: device.clone() })
-    }
-
-    /// Refuses a dataset whose classes are not those the network was trained to tell apart.
-    pub fn require_classes(&self, dataset: &Dataset) -> Result<()> {
-        if self.classes == dataset.classes {
-            return Ok(());
-        }
-        Err(Error::Data {
-            path: dataset.root.clone(),
-            problem: format!(
-                "the dataset's classes ({}) are not those of the run ({})",
-                dataset.classes.join(", "),
-                self.classes.join(", ")
-            ),
-            remedy: "score on data with the same class names, in the same order".to_owned(),
-        })
-    }
-}
-
-impl Method for Trained {
-    fn preprocess(&self) -> &PreprocessConfig {
-        &self.config.preprocess
-    }
-
-    fn answer(&self, image: &EvalImage) -> Answer {
-        let Size { width, height } = image.geometry.padded;
-        let size = [height as usize, width as usize];
-        let Examination { classifier, localizer, mask } =
-            examine(&self.model, &self.config, image.input.clone(), size, &self.device);
-        let verdict = |probabilities: &[f32]| {
-            let class = most_probable(probabilities);
-            Some(Verdict { class, probability: probabilities[class] })
-        };
-        Answer {
-            classifier: verdict(&classifier),
-            localizer: verdict(&localizer),
-            map: image.geometry.restore(&mask),
-        }
-    }
-}
-
-impl Method for AllOnes {
-    fn preprocess(&self) -> &PreprocessConfig {
-        &self.preprocess
-    }
-
-    fn answer(&self, image: &EvalImage) -> Answer {
-        Answer { classifier: None, localizer: None, map: vec![1.0; image.geometry.original.area()] }
-    }
-}
 
 /// Scores a method on a split; `see` is shown every image with its answer, in order.
 pub fn evaluate(
@@ -129,7 +30,7 @@ pub fn evaluate(
     let mut evaluator = Evaluator::new(&dataset.classes, protocol);
     for (image, sample) in images.images().zip(samples) {
         let image = image?;
-        let answer = method.answer(&image);
+        let answer = method.answer(&image, None);
         let Size { width, height } = image.geometry.original;
         let rule = data.mask_rule.unwrap_or(dataset.mask_rule);
         let truth = mask::read(&sample.truth, rule, (width, height), data.max_megapixels)?;
@@ -142,8 +43,8 @@ pub fn evaluate(
         let case = ImageCase {
             id: &sample.id,
             label: sample.label,
-            classifier: answer.classifier,
-            localizer: answer.localizer,
+            classifier: answer.classifier.as_deref().map(verdict),
+            localizer: answer.localizer.as_deref().map(verdict),
             map: Some(map.map_err(|error| broken(&error))?),
             truth: truth.as_ref(),
             boxes: &sample.truth.boxes,
@@ -153,4 +54,9 @@ pub fn evaluate(
         evaluator.accumulate(summary);
     }
     Ok(evaluator.compute())
+}
+
+fn verdict(probabilities: &[f32]) -> Verdict {
+    let class = most_probable(probabilities);
+    Verdict { class, probability: probabilities[class] }
 }

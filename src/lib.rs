@@ -39,7 +39,7 @@ pub mod method;
 /// The training loop and what it leaves on disk.
 pub mod train;
 
-/// What a trained network says about an image.
+/// What a method says about an image.
 pub mod predict;
 
 /// Scores of masks, boxes and classes against ground truth.

@@ -16,8 +16,9 @@ use pinpoint::{
         synthetic::{self, SyntheticSpec},
     },
     device,
-    evaluate::{AllOnes, Method, Trained, evaluate},
+    evaluate::evaluate,
     metrics::{Evaluation, Protocol},
+    predict::{AllOnes, Method, Trained},
     report::overlay::{self, Panel, Row, sheet, thumbnail},
     train::{Task, run::RunDir},
 };

@@ -7,8 +7,9 @@ use pinpoint::{
     config::DataConfig,
     data::{Dataset, Layout, OpenOptions, Split, split::cut_validation},
     device,
-    evaluate::{AllOnes, Method, Trained, evaluate},
+    evaluate::evaluate,
     metrics::{Evaluation, Protocol, ThresholdRule},
+    predict::{AllOnes, Method, Trained},
     train::run::RunDir,
 };
 use serde_json::{Value, json};

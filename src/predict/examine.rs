@@ -1,4 +1,4 @@
-//! What a trained network says about an image.
+//! What a trained network makes of preprocessed images.
 
 use burn::tensor::{Device, Tensor, activation::softmax};
 

@@ -1,0 +1,37 @@
+//! What a method says about an image.
+
+/// What a trained network makes of preprocessed images.
+pub mod examine;
+
+mod trained;
+mod trivial;
+
+pub use self::{
+    examine::{Examination, examine, examine_batch, most_probable},
+    trained::Trained,
+    trivial::AllOnes,
+};
+use crate::{config::PreprocessConfig, data::loader::EvalImage};
+
+/// What a method says about one image, at the image's own resolution.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// Probability of each class, by the classifier; none for a method without one.
+    pub classifier: Option<Vec<f32>>,
+    /// Probability of each class, by the localizer; none for a method without one.
+    pub localizer: Option<Vec<f32>>,
+    /// Soft mask, row by row, 1 is foreground; one half is where the method itself would cut.
+    pub map: Vec<f32>,
+}
+
+/// Something that says where the object is.
+pub trait Method {
+    /// How images are prepared for it.
+    fn preprocess(&self) -> &PreprocessConfig;
+
+    /// Its answer for one image.
+    ///
+    /// A method whose mask depends on the class takes the class it is `told`,
+    /// or else the one it finds most probable.
+    fn answer(&self, image: &EvalImage, told: Option<usize>) -> Answer;
+}

@@ -1,0 +1,68 @@
+//! A trained network, opened from its run.
+
+use burn::{module::Module as _, tensor::Device};
+
+use super::{Answer, Examination, Method, examine};
+use crate::{
+    config::{Config, PreprocessConfig},
+    data::{Dataset, loader::EvalImage, preprocess::Size},
+    error::{Error, Result},
+    model::{Model, weights},
+    train::run::{RunDir, WeightsNote},
+};
+
+/// A trained network.
+#[derive(Debug)]
+pub struct Trained {
+    classes: Vec<String>,
+    config: Config,
+    model: Model,
+    device: Device,
+}
+
+impl Trained {
+    /// Opens the best weights of a run.
+    pub fn open(run: &RunDir, device: &Device) -> Result<Self> {
+        let config = run.config()?;
+        let path = run.best();
+        let (arrays, note) = weights::read_with_note::<WeightsNote>(&path)?;
+        let model = Model::new(&config, note.classes.len(), device);
+        let (model, _) = weights::load(model, &path, &arrays)?;
+        Ok(Self { classes: note.classes, config, model: model.valid(), device: device.clone() })
+    }
+
+    /// Refuses a dataset whose classes are not those the network was trained to tell apart.
+    pub fn require_classes(&self, dataset: &Dataset) -> Result<()> {
+        if self.classes == dataset.classes {
+            return Ok(());
+        }
+        Err(Error::Data {
+            path: dataset.root.clone(),
+            problem: format!(
+                "the dataset's classes ({}) are not those of the run ({})",
+                dataset.classes.join(", "),
+                self.classes.join(", ")
+            ),
+            remedy: "score on data with the same class names, in the same order".to_owned(),
+        })
+    }
+}
+
+impl Method for Trained {
+    fn preprocess(&self) -> &PreprocessConfig {
+        &self.config.preprocess
+    }
+
+    /// The mask weighs every class's map by its probability, so it needs to be told nothing.
+    fn answer(&self, image: &EvalImage, _told: Option<usize>) -> Answer {
+        let Size { width, height } = image.geometry.padded;
+        let size = [height as usize, width as usize];
+        let Examination { classifier, localizer, mask } =
+            examine(&self.model, &self.config, image.input.clone(), size, &self.device);
+        Answer {
+            classifier: Some(classifier),
+            localizer: Some(localizer),
+            map: image.geometry.restore(&mask),
+        }
+    }
+}
