@@ -21,8 +21,8 @@ use crate::{
 pub use self::{
     method::{EraseConfig, Fill, LossConfig, Semantics},
     model::{
-        Alignment, Backbone, Cells, MaskConfig, MaskGradient, ModelConfig, PoolConfig, Statistics,
-        Stem,
+        Alignment, Backbone, Cells, Kernels, MaskConfig, MaskGradient, ModelConfig, PoolConfig,
+        Statistics, Stem,
     },
     train::{OptimizerConfig, Rule, Tie, TrainConfig},
 };

@@ -20,6 +20,8 @@ pub struct ModelConfig {
     pub recalibrate: bool,
     /// Side of the classifier's input as a fraction of the localizer's.
     pub classifier_scale: f64,
+    /// What computes the layers on the processor.
+    pub kernels: Kernels,
 }
 
 /// Depth of the residual network.
@@ -59,6 +61,17 @@ pub enum Statistics {
     /// Whole images and foregrounds each move statistics of their own, so that evaluation
     /// normalizes both as training did.
     Separate,
+}
+
+/// What computes the layers on the processor; other devices always use their own operations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kernels {
+    /// Convolution, batch norm, shortcut and ReLU in one operation, by `conv-kernels`.
+    #[default]
+    Fused,
+    /// The tensor framework's own operations, one by one: slower, to check against.
+    Composed,
 }
 
 /// How class maps become scores, see `docs/method.md` §2.
@@ -187,6 +200,7 @@ impl Default for ModelConfig {
             statistics: Statistics::All,
             recalibrate: false,
             classifier_scale: 0.5,
+            kernels: Kernels::Fused,
         }
     }
 }

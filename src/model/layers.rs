@@ -1,13 +1,18 @@
 //! The two layers that residual networks are made of, named as torchvision names them.
+//!
+//! Activations are `[B, H, W, C]`, so that a pixel's channels are neighbours in memory.
 
 use burn::{
     module::{Module, Param, RunningState},
-    tensor::{
-        Device, Tensor, TensorData,
-        module::{batch_norm, batch_norm_train, conv2d, max_pool2d},
-        ops::{ConvOptions, MaxPoolOptions},
-    },
+    tensor::{Device, Tensor, TensorData},
 };
+use conv_kernels::conv::Filter;
+
+use super::{
+    composed,
+    fused::{self, ConvNorm, Inputs, Packed},
+};
+use crate::config::Kernels;
 
 /// How far each new batch moves the running statistics.
 const MOMENTUM: f64 = 0.1;
@@ -48,6 +53,26 @@ pub struct Conv {
     stride: usize,
     #[module(skip)]
     dilation: usize,
+    #[module(skip)]
+    kernels: Kernels,
+    #[module(skip)]
+    packed: Packed,
+}
+
+/// What follows a batch norm.
+#[derive(Debug, Default)]
+pub struct After {
+    /// Added to the normalized values, `[B, h, w, out]`.
+    pub shortcut: Option<Tensor<4>>,
+    /// Whether negative values become zero in the end.
+    pub relu: bool,
+}
+
+impl After {
+    /// A ReLU.
+    pub fn relu() -> Self {
+        Self { shortcut: None, relu: true }
+    }
 }
 
 impl Conv {
@@ -60,15 +85,75 @@ impl Conv {
         device: &Device,
     ) -> Self {
         let weight = Param::from_tensor(Tensor::zeros([output, input, kernel, kernel], device));
-        Self { weight, stride, dilation }
+        Self { weight, stride, dilation, kernels: Kernels::Fused, packed: Packed::default() }
     }
 
-    /// Shapes: `[B, in, H, W]` → `[B, out, ⌈H/stride⌉, ⌈W/stride⌉]`.
-    pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
-        let [_, _, kernel, _] = self.weight.dims();
-        let padding = self.dilation * (kernel / 2);
-        let options = ConvOptions::new([self.stride; 2], [padding; 2], [self.dilation; 2], 1);
-        conv2d(x, self.weight.val(), None, options)
+    /// The same convolution, computed by other kernels.
+    pub fn with_kernels(self, kernels: Kernels) -> Self {
+        Self { kernels, ..self }
+    }
+
+    /// Convolves, normalizes, adds the shortcut and rectifies.
+    ///
+    /// Shapes: `[B, H, W, in]` → `[B, ⌈H/stride⌉, ⌈W/stride⌉, out]`.
+    pub fn forward(&self, norm: &BatchNorm, x: Tensor<4>, after: After, pass: Pass) -> Tensor<4> {
+        if self.kernels == Kernels::Fused && fused::reaches(&x) {
+            self.fused(norm, x, after, pass)
+        } else {
+            self.composed(norm, x, after, pass)
+        }
+    }
+
+    fn fused(&self, norm: &BatchNorm, x: Tensor<4>, after: After, pass: Pass) -> Tensor<4> {
+        let statistics = match pass {
+            Pass::Evaluate(branch) => {
+                let [mean, variance] = norm.statistics(branch).map(values);
+                fused::Statistics::Running { mean, variance }
+            }
+            _ => fused::Statistics::Batch,
+        };
+        let layers = ConvNorm {
+            filter: self.filter(),
+            packed: self.packed.clone(),
+            statistics,
+            epsilon: EPSILON as f32,
+            relu: after.relu,
+        };
+        let device = x.device().inner();
+        let found = layers.forward(Inputs {
+            x,
+            weight: self.weight.val(),
+            gamma: norm.weight.val(),
+            beta: norm.bias.val(),
+            shortcut: after.shortcut,
+        });
+        if let Some(moments) = found.moments {
+            let channel = |values: Vec<f32>| {
+                let length = values.len();
+                tensor(values, [length], &device)
+            };
+            norm.learn([channel(moments.mean), channel(moments.variance)], moments.count, pass);
+        }
+        found.output
+    }
+
+    fn composed(&self, norm: &BatchNorm, x: Tensor<4>, after: After, pass: Pass) -> Tensor<4> {
+        let x = composed::conv(x, self.weight.val(), self.stride, self.dilation);
+        let (gamma, beta) = (norm.weight.val(), norm.bias.val());
+        let normalized = if let Pass::Evaluate(branch) = pass {
+            composed::norm_by(x, gamma, beta, norm.statistics(branch), EPSILON)
+        } else {
+            let [batch, height, width, _] = x.dims();
+            let (normalized, moments) = composed::norm_by_batch(x, gamma, beta, EPSILON);
+            norm.learn(moments.map(Tensor::inner), batch * height * width, pass);
+            normalized
+        };
+        composed::finish(normalized, after.shortcut, after.relu)
+    }
+
+    fn filter(&self) -> Filter {
+        let [output, input, kernel, _] = self.weight.dims();
+        Filter::new(input, output, kernel, self.stride).dilated(self.dilation)
     }
 }
 
@@ -106,29 +191,26 @@ impl BatchNorm {
         }
     }
 
-    /// Shapes: `[B, C, H, W]` → same.
-    pub fn forward(&self, x: Tensor<4>, pass: Pass) -> Tensor<4> {
-        let (weight, bias) = (self.weight.val(), self.bias.val());
-        if let Pass::Evaluate(branch) = pass {
-            let (mean, var) = self.running(branch);
-            return batch_norm(x, weight, bias, mean.value(), var.value(), EPSILON);
-        }
-        let [batch, _, height, width] = x.dims();
-        let values = (batch * height * width) as f64;
-        assert!(values > 1.0, "Config::check refuses maps of one cell");
-
-        let normalized = batch_norm_train(x, weight, bias, EPSILON);
+    /// Moves the running statistics towards a batch of `values` values per channel, by as much as
+    /// the pass says.
+    fn learn(&self, [mean, variance]: [Tensor<1>; 2], values: usize, pass: Pass) {
+        assert!(values > 1, "Config::check refuses maps of one cell");
         let (branch, momentum) = match pass {
             Pass::Train(branch) => (branch, MOMENTUM),
             Pass::Calibrate { seen } => (Branch::Whole, 1.0 / (seen + 1) as f64),
-            Pass::TrainOnly | Pass::Evaluate(_) => return normalized.output,
+            Pass::TrainOnly | Pass::Evaluate(_) => return,
         };
         // Normalization uses the biased variance, the running statistics the unbiased one.
-        let unbiased = normalized.variance * (values / (values - 1.0));
+        let unbiased = variance * (values as f64 / (values - 1) as f64);
+        let (running_mean, running_var) = self.running(branch);
+        move_towards(running_mean, mean, momentum);
+        move_towards(running_var, unbiased, momentum);
+    }
+
+    /// Mean and variance that evaluation normalizes by.
+    pub fn statistics(&self, branch: Branch) -> [Tensor<1>; 2] {
         let (mean, var) = self.running(branch);
-        move_towards(mean, normalized.mean, momentum);
-        move_towards(var, unbiased, momentum);
-        normalized.output
+        [mean.value(), var.value()]
     }
 
     fn running(&self, branch: Branch) -> (&RunningState<Tensor<1>>, &RunningState<Tensor<1>>) {
@@ -139,9 +221,9 @@ impl BatchNorm {
     }
 }
 
-/// Largest value of each 3×3 window, every second row and column.
+/// Largest value of each 3×3 window, every second row and column; `[B, H, W, C]`.
 pub fn max_pool(x: Tensor<4>) -> Tensor<4> {
-    max_pool2d(x, MaxPoolOptions::new([3; 2]).with_stride([2; 2]).with_padding([1; 2]))
+    if fused::reaches(&x) { fused::max_pool(x) } else { composed::max_pool(x) }
 }
 
 /// A tensor of `data`, which must have as many values as `shape` says.
@@ -159,4 +241,148 @@ fn move_towards(running: &RunningState<Tensor<1>>, batch: Tensor<1>, momentum: f
     running.update((kept + batch.detach() * momentum).detach());
     // An update is only pending until it is asked for.
     running.value_sync();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        device,
+        rng::{Purpose, Stream},
+    };
+
+    /// One convolution with its batch norm, and what is sent through it.
+    struct Case {
+        conv: Conv,
+        norm: BatchNorm,
+        x: Tensor<4>,
+        shortcut: Option<Tensor<4>>,
+        relu: bool,
+        pass: Pass,
+    }
+
+    /// Output, gradients of the inputs and weights, running statistics afterwards.
+    type Outcome = Vec<Vec<f32>>;
+
+    impl Case {
+        fn new(channels: [usize; 2], kernel: usize, stride: usize, dilation: usize) -> Self {
+            let device = device::cpu().autodiff();
+            let mut draw = Drawing(Stream::new(3, Purpose::Synthetic, 0, kernel as u64));
+            let [input, output] = channels;
+            let mut conv = Conv::new(channels, kernel, stride, dilation, &device);
+            conv.weight = Param::from_tensor(draw.tensor([output, input, kernel, kernel], &device));
+            let mut norm = BatchNorm::new(output, false, &device);
+            norm.weight = Param::from_tensor(draw.tensor([output], &device) + 1.0);
+            norm.bias = Param::from_tensor(draw.tensor([output], &device));
+            let x = draw.tensor([2, 9, 11, input], &device).require_grad();
+            let size = [9_usize, 11].map(|side| side.div_ceil(stride));
+            let shortcut = draw.tensor([2, size[0], size[1], output], &device).require_grad();
+            let pass = Pass::Train(Branch::Whole);
+            Self { conv, norm, x, shortcut: Some(shortcut), relu: true, pass }
+        }
+
+        fn outcome(
+            &self,
+            way: impl Fn(&Conv, &BatchNorm, Tensor<4>, After, Pass) -> Tensor<4>,
+        ) -> Outcome {
+            let Self { conv, norm, x, shortcut, relu, pass } = self;
+            // Clones share their running statistics, so every outcome starts by resetting them.
+            for (running, value) in [(&norm.running_mean, 0.0), (&norm.running_var, 1.0)] {
+                running.update(running.value().full_like(value));
+                running.value_sync();
+            }
+            let after = After { shortcut: shortcut.clone(), relu: *relu };
+            let output = way(conv, norm, x.clone(), after, *pass);
+            // A loss that weighs every value differently.
+            let [batch, height, width, channels] = output.dims();
+            let count = batch * height * width * channels;
+            let weights = (0..count).map(|i| (i as f32 * 0.37).sin()).collect();
+            let weights = tensor(weights, output.dims(), &output.device().inner()).autodiff();
+            let mut gradients = (output.clone() * weights).sum().backward();
+            let mut found = vec![
+                values(output.inner()),
+                values(x.grad_remove(&mut gradients).unwrap()),
+                values(conv.weight.val().grad_remove(&mut gradients).unwrap()),
+                values(norm.weight.val().grad_remove(&mut gradients).unwrap()),
+                values(norm.bias.val().grad_remove(&mut gradients).unwrap()),
+            ];
+            found.extend(shortcut.as_ref().map(|s| values(s.grad_remove(&mut gradients).unwrap())));
+            found.extend(norm.statistics(Branch::Whole).map(|statistic| values(statistic.inner())));
+            found
+        }
+
+        fn assert_both_ways_agree(&self, name: &str) {
+            let (fused, composed) = (self.outcome(Conv::fused), self.outcome(Conv::composed));
+            for (part, (fused, composed)) in fused.iter().zip(&composed).enumerate() {
+                assert_eq!(fused.len(), composed.len());
+                let scale = composed.iter().fold(1.0_f32, |scale, value| scale.max(value.abs()));
+                for (a, b) in fused.iter().zip(composed) {
+                    assert!((a - b).abs() <= 2e-5 * scale, "{name}, part {part}: {a} {b}");
+                }
+            }
+        }
+    }
+
+    struct Drawing(Stream);
+
+    impl Drawing {
+        fn tensor<const D: usize>(&mut self, shape: [usize; D], device: &Device) -> Tensor<D> {
+            let count = shape.iter().product();
+            tensor((0..count).map(|_| self.0.between(-0.5, 0.5) as f32).collect(), shape, device)
+        }
+    }
+
+    #[test]
+    fn one_operation_equals_its_parts_forward_and_backward() {
+        for (channels, kernel, stride, dilation) in [
+            ([3, 8], 7, 2, 1),
+            ([3, 16], 3, 2, 1),
+            ([16, 32], 3, 1, 1),
+            ([8, 24], 3, 1, 2),
+            ([5, 7], 3, 1, 4),
+            ([16, 16], 3, 2, 1),
+            ([24, 8], 1, 1, 1),
+            ([16, 32], 1, 2, 1),
+        ] {
+            let case = Case::new(channels, kernel, stride, dilation);
+            case.assert_both_ways_agree(&format!("{channels:?} {kernel} {stride} {dilation}"));
+        }
+    }
+
+    #[test]
+    fn every_pass_and_every_ending_is_the_same_in_both_ways() {
+        let passes = [Pass::TrainOnly, Pass::Calibrate { seen: 3 }, Pass::Evaluate(Branch::Whole)];
+        for pass in passes {
+            for relu in [false, true] {
+                let mut case = Case { pass, relu, ..Case::new([16, 16], 3, 1, 1) };
+                case.assert_both_ways_agree(&format!("{pass:?}, relu {relu}"));
+                case.shortcut = None;
+                case.assert_both_ways_agree(&format!("{pass:?}, relu {relu}, no shortcut"));
+            }
+        }
+    }
+
+    #[test]
+    fn new_weights_are_noticed() {
+        let mut case = Case::new([16, 16], 3, 1, 1);
+        case.assert_both_ways_agree("first");
+        let changed = case.conv.weight.val().inner() * 2.0 + 0.1;
+        case.conv.weight = Param::from_tensor(changed.autodiff());
+        case.assert_both_ways_agree("second");
+    }
+
+    #[test]
+    fn both_ways_of_pooling_agree() {
+        let device = device::cpu().autodiff();
+        let mut draw = Drawing(Stream::new(4, Purpose::Synthetic, 0, 0));
+        for (height, width) in [(9, 11), (8, 6), (1, 3)] {
+            let x = draw.tensor([2, height, width, 5], &device).require_grad();
+            let through = |pooled: Tensor<4>| {
+                let mut gradients = (pooled.clone() * pooled.clone()).sum().backward();
+                [values(pooled.inner()), values(x.grad_remove(&mut gradients).unwrap())]
+            };
+            let fused = through(fused::max_pool(x.clone()));
+            assert_eq!(fused, through(composed::max_pool(x.clone())));
+        }
+    }
 }

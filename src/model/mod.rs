@@ -8,6 +8,12 @@
 /// The layers residual networks are made of.
 pub mod layers;
 
+/// Layers as single operations on the processor.
+mod fused;
+
+/// Layers from operations every device has.
+mod composed;
+
 /// The backbone.
 pub mod resnet;
 

@@ -6,10 +6,13 @@
 
 use burn::{
     module::Module,
-    tensor::{Device, Tensor, activation::relu},
+    tensor::{Device, Tensor},
 };
 
-use super::layers::{BatchNorm, Conv, Pass, max_pool};
+use super::{
+    composed::{channels_first, channels_last},
+    layers::{After, BatchNorm, Conv, Pass, max_pool},
+};
 use crate::config::{Backbone, ModelConfig, Statistics, Stem};
 
 /// A residual network without its final pooling and classifier.
@@ -82,7 +85,7 @@ impl Resnet {
         let separate = config.statistics == Statistics::Separate;
         let unit = |channels: [usize; 2], kernel, stride| {
             (
-                Conv::new(channels, kernel, stride, 1, device),
+                Conv::new(channels, kernel, stride, 1, device).with_kernels(config.kernels),
                 BatchNorm::new(channels[1], separate, device),
             )
         };
@@ -95,7 +98,7 @@ impl Resnet {
             }
         };
         let mut stages = architecture.stages(config.output_stride).into_iter().map(|stage| {
-            let blocks = Block::stage(&stage, channels, separate, device);
+            let blocks = Block::stage(&stage, channels, config, device);
             channels = stage.planes * architecture.expansion();
             blocks
         });
@@ -124,10 +127,10 @@ impl Resnet {
 
     /// Shapes: `[B, 3, H, W]` → `[B, features, ⌈H/stride⌉, ⌈W/stride⌉]`.
     pub fn forward(&self, images: Tensor<4>, pass: Pass) -> Tensor<4> {
-        let mut x = relu(self.bn1.forward(self.conv1.forward(images), pass));
+        let mut x = self.conv1.forward(&self.bn1, channels_last(images), After::relu(), pass);
         for (conv, norm) in [(&self.conv2, &self.bn2), (&self.conv3, &self.bn3)] {
             if let (Some(conv), Some(norm)) = (conv, norm) {
-                x = relu(norm.forward(conv.forward(x), pass));
+                x = conv.forward(norm, x, After::relu(), pass);
             }
         }
         x = max_pool(x);
@@ -136,7 +139,7 @@ impl Resnet {
                 x = block.forward(x, pass);
             }
         }
-        x
+        channels_first(x)
     }
 
     /// Channels of the last map.
@@ -152,7 +155,7 @@ impl Resnet {
 }
 
 impl Block {
-    fn stage(stage: &Stage, input: usize, separate: bool, device: &Device) -> Vec<Self> {
+    fn stage(stage: &Stage, input: usize, config: &ModelConfig, device: &Device) -> Vec<Self> {
         let output = stage.planes * if stage.bottleneck { 4 } else { 1 };
         let first = Shape {
             channels: [input, stage.planes, output],
@@ -167,14 +170,15 @@ impl Block {
             bottleneck: stage.bottleneck,
         };
         let shapes = std::iter::once(first).chain(std::iter::repeat(later)).take(stage.blocks);
-        shapes.map(|shape| Self::new(shape, separate, device)).collect()
+        shapes.map(|shape| Self::new(shape, config, device)).collect()
     }
 
-    fn new(shape: Shape, separate: bool, device: &Device) -> Self {
+    fn new(shape: Shape, config: &ModelConfig, device: &Device) -> Self {
         let Shape { channels: [input, planes, output], stride, dilation, bottleneck } = shape;
         let conv = |channels, kernel, stride, dilation| {
-            Conv::new(channels, kernel, stride, dilation, device)
+            Conv::new(channels, kernel, stride, dilation, device).with_kernels(config.kernels)
         };
+        let separate = config.statistics == Statistics::Separate;
         let norm = |channels| BatchNorm::new(channels, separate, device);
         let (conv1, conv2) = if bottleneck {
             (conv([input, planes], 1, 1, 1), conv([planes, planes], 3, stride, dilation))
@@ -193,17 +197,21 @@ impl Block {
         }
     }
 
+    /// Shapes: `[B, H, W, in]` → `[B, h, w, out]`.
     fn forward(&self, x: Tensor<4>, pass: Pass) -> Tensor<4> {
-        let mut out = relu(self.bn1.forward(self.conv1.forward(x.clone()), pass));
-        out = self.bn2.forward(self.conv2.forward(out), pass);
-        if let (Some(conv3), Some(bn3)) = (&self.conv3, &self.bn3) {
-            out = bn3.forward(conv3.forward(relu(out)), pass);
-        }
+        let within = self.conv1.forward(&self.bn1, x.clone(), After::relu(), pass);
         let shortcut = match &self.downsample {
-            Some((conv, norm)) => norm.forward(conv.forward(x), pass),
+            Some((conv, norm)) => conv.forward(norm, x, After::default(), pass),
             None => x,
         };
-        relu(out + shortcut)
+        let joined = After { shortcut: Some(shortcut), relu: true };
+        match (&self.conv3, &self.bn3) {
+            (Some(conv3), Some(bn3)) => {
+                let within = self.conv2.forward(&self.bn2, within, After::relu(), pass);
+                conv3.forward(bn3, within, joined, pass)
+            }
+            _ => self.conv2.forward(&self.bn2, within, joined, pass),
+        }
     }
 }
 

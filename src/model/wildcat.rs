@@ -8,7 +8,7 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Device, Tensor, module::conv2d, ops::ConvOptions},
+    tensor::{Device, Tensor},
 };
 
 use super::layers::{tensor, values};
@@ -38,16 +38,15 @@ impl Head {
 
     /// Shapes: `[B, features, h, w]` → `[B, classes, h, w]`.
     pub fn maps(&self, features: Tensor<4>) -> Tensor<4> {
-        let options = ConvOptions::new([1; 2], [0; 2], [1; 2], 1);
-        let maps = conv2d(features, self.weight.val(), Some(self.bias.val()), options);
-        let [batch, all, height, width] = maps.dims();
-        let per_class = all / self.classes;
-        maps.reshape([batch, self.classes, per_class, height * width]).mean_dim(2).reshape([
-            batch,
-            self.classes,
-            height,
-            width,
-        ])
+        let [batch, channels, height, width] = features.dims();
+        let [all, _, _, _] = self.weight.dims();
+        // Features come as a view of `[B, h, w, features]`: these rows are read where they are.
+        let pixels = features.permute([0, 2, 3, 1]).reshape([batch * height * width, channels]);
+        let weight = self.weight.val().reshape([all, channels]).transpose();
+        let maps = pixels.matmul(weight) + self.bias.val().unsqueeze();
+        let by_class = maps.reshape([batch * height * width, self.classes, all / self.classes]);
+        let by_class = by_class.mean_dim(2).reshape([batch, height, width, self.classes]);
+        by_class.permute([0, 3, 1, 2])
     }
 }
 

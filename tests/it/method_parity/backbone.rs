@@ -2,14 +2,16 @@
 
 use burn::tensor::Tensor;
 use pinpoint::{
-    config::{Backbone, ModelConfig, Stem},
+    config::{Backbone, Kernels, ModelConfig, Stem},
     device,
     model::{Branch, Pass, params, resnet::Resnet},
 };
 
 use super::{
+    BOTH,
     fixture::{Fixture, on_host, statistics, values},
     formula::{fill_in, pictures, tensor, uniform},
+    strays,
 };
 
 /// Of features, relative: sums of up to 4,608 products per layer, up to 53 layers deep.
@@ -24,10 +26,13 @@ fn a_tiny_network_agrees_at_every_output_stride_and_with_both_stems() {
     for (stem, stem_name) in [(Stem::Deep, "deep"), (Stem::Classic, "classic")] {
         for output_stride in [32, 16, 8] {
             let case = Case::new(Backbone::Tiny, stem, output_stride);
-            let network = case.check(&format!("backbone/tiny-{stem_name}-{output_stride}"));
-            let moved: Vec<f32> = statistics(&network).into_values().flatten().collect();
-            let name = format!("backbone/tiny-{stem_name}-{output_stride}/statistics");
-            case.fixture.assert_close(&name, &moved, STATISTICS);
+            let name = format!("backbone/tiny-{stem_name}-{output_stride}");
+            for kernels in BOTH {
+                let network = case.check(&name, kernels);
+                let moved: Vec<f32> = statistics(&network).into_values().flatten().collect();
+                let name = format!("{name}/statistics");
+                case.fixture.assert_close(&name, &moved, strays(kernels).0 * STATISTICS);
+            }
         }
     }
 }
@@ -64,18 +69,28 @@ impl Case {
     }
 
     fn check_large(&self, name: &str) {
-        let network = self.check(name);
-        let name = format!("{name}/statistics");
-        self.fixture.assert_rows(&name, &statistics(&network), FEATURES, |_| 0.0);
+        for kernels in BOTH {
+            let statistics = statistics(&self.check(name, kernels));
+            let tolerance = f64::from(strays(kernels).0) * FEATURES;
+            self.fixture
+                .assert_rows(&format!("{name}/statistics"), &statistics, tolerance, |_| 0.0);
+        }
     }
 
     /// Compares features in both modes, then gradients; the network is left as training leaves it.
-    fn check(&self, name: &str) -> Resnet {
+    fn check(&self, name: &str, kernels: Kernels) -> Resnet {
         let device = device::cpu().autodiff();
-        let network = fill_in(Resnet::new(&self.config, &device), 0);
+        let config = ModelConfig { kernels, ..self.config.clone() };
+        let network = fill_in(Resnet::new(&config, &device), 0);
+        let (sums, slopes) = strays(kernels);
         let images = self.images.clone().autodiff();
         let near = |kind, features: Vec<f32>| {
-            self.fixture.assert_row(&format!("{name}/{kind}"), "features", &features, FEATURES);
+            self.fixture.assert_row(
+                &format!("{name}/{kind}"),
+                "features",
+                &features,
+                f64::from(sums) * FEATURES,
+            );
         };
         near(
             "evaluated",
@@ -91,7 +106,12 @@ impl Case {
         let slope = tensor(shape, &device::cpu(), |index| 2.0 * u(index) - 1.0);
         let gradients = (features * slope.autodiff()).sum().backward();
         let gradients = on_host(params::gradients(&network, gradients));
-        self.fixture.assert_rows(&format!("{name}/gradients"), &gradients, GRADIENTS, |_| 0.0);
+        self.fixture.assert_rows(
+            &format!("{name}/gradients"),
+            &gradients,
+            slopes * GRADIENTS,
+            |_| 0.0,
+        );
         network
     }
 }

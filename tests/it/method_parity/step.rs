@@ -3,8 +3,8 @@
 use burn::tensor::Tensor;
 use pinpoint::{
     config::{
-        Backbone, Config, LossConfig, MaskConfig, MaskGradient, ModelConfig, PoolConfig, Semantics,
-        Stem,
+        Backbone, Config, Kernels, LossConfig, MaskConfig, MaskGradient, ModelConfig, PoolConfig,
+        Semantics, Stem,
     },
     device,
     method::minmax::{
@@ -17,8 +17,10 @@ use pinpoint::{
 };
 
 use super::{
+    BOTH,
     fixture::{Fixture, on_host, statistics, values},
     formula::{fill_in, keep, pictures},
+    strays,
 };
 
 const CLASSES: usize = 3;
@@ -206,7 +208,16 @@ impl Case {
         Trust::new(BATCH, self.config.erase.sigma, self.config.semantics)
     }
 
-    fn check(&self) {
+    fn check(self) {
+        BOTH.into_iter().fold(self, |mut case, kernels| {
+            case.config.model.kernels = kernels;
+            case.check_kernels(kernels);
+            case
+        });
+    }
+
+    fn check_kernels(&self, kernels: Kernels) {
+        let (sums, slopes) = strays(kernels);
         let model = self.model();
         let outcome = self.run(&model, self.rounds);
         let part = |kind: &str| format!("step/{}/{kind}", self.name);
@@ -214,12 +225,12 @@ impl Case {
         assert_eq!(vec![outcome.mistakes], self.fixture.counts(&part("mistakes")));
         let losses = outcome.losses;
         let losses = [losses.localizer, losses.foreground, losses.background].map(|l| l as f32);
-        self.fixture.assert_close(&part("losses"), &losses, LOSSES);
+        self.fixture.assert_close(&part("losses"), &losses, sums * LOSSES);
         self.assert_mask(&part("mask"), outcome.mask);
         let moved: Vec<f32> = statistics(&model).into_values().flatten().collect();
-        self.fixture.assert_close(&part("statistics"), &moved, STATISTICS);
+        self.fixture.assert_close(&part("statistics"), &moved, sums * STATISTICS);
         let gradients = on_host(outcome.gradients);
-        self.fixture.assert_rows(&part("gradients"), &gradients, GRADIENTS, |_| 0.0);
+        self.fixture.assert_rows(&part("gradients"), &gradients, slopes * GRADIENTS, |_| 0.0);
     }
 
     /// Compares every eighth row and column in full, and the whole by projections.

@@ -1,0 +1,290 @@
+//! Convolution, batch norm, shortcut and ReLU in one operation.
+//!
+//! ```text
+//! z = conv(x)   y = relu(norm(z) + shortcut)
+//! ```
+//!
+//! The convolution measures its output on the way, so that normalizing, adding and
+//! rectifying is one more pass over memory; backward, one pass for the sums and one
+//! for the gradient.
+
+use burn::{
+    backend::{
+        Autodiff, Flex,
+        autodiff::{
+            checkpoint::{base::Checkpointer, strategy::NoCheckpointing},
+            grads::Gradients,
+            ops::{Backward, NodeGuard, Ops, OpsKind},
+        },
+        flex::FlexTensor,
+    },
+    tensor::Tensor,
+};
+use conv_kernels::{
+    Isa,
+    batch_norm::{self, Activation, BatchNorm, Moments, normalize},
+    conv::{self, Algorithm, Conv, Epilogue, Filter},
+};
+
+use super::{Packed, Recorded, contiguous, dims, plain, recorded, tensor, values};
+
+/// A convolution with its batch norm.
+#[derive(Debug, Clone)]
+pub(in crate::model) struct ConvNorm {
+    pub(in crate::model) filter: Filter,
+    pub(in crate::model) packed: Packed,
+    pub(in crate::model) statistics: Statistics,
+    pub(in crate::model) epsilon: f32,
+    pub(in crate::model) relu: bool,
+}
+
+/// What the batch norm normalizes by.
+#[derive(Debug, Clone)]
+pub(in crate::model) enum Statistics {
+    /// The batch itself, as training does.
+    Batch,
+    /// Averages of earlier batches, as evaluation does.
+    Running { mean: Vec<f32>, variance: Vec<f32> },
+}
+
+/// What the operation differentiates by.
+pub(in crate::model) struct Inputs {
+    /// `[B, H, W, in]`
+    pub(in crate::model) x: Tensor<4>,
+    /// `[out, in, k, k]`
+    pub(in crate::model) weight: Tensor<4>,
+    /// `[out]`
+    pub(in crate::model) gamma: Tensor<1>,
+    /// `[out]`
+    pub(in crate::model) beta: Tensor<1>,
+    /// `[B, h, w, out]`, added before the ReLU.
+    pub(in crate::model) shortcut: Option<Tensor<4>>,
+}
+
+/// What came out.
+pub(in crate::model) struct Normalized {
+    /// `[B, h, w, out]`
+    pub(in crate::model) output: Tensor<4>,
+    /// Of the convolution's output, where it was normalized by itself.
+    pub(in crate::model) moments: Option<Moments>,
+}
+
+impl ConvNorm {
+    pub(in crate::model) fn forward(self, inputs: Inputs) -> Normalized {
+        if inputs.x.is_autodiff() { self.record(inputs) } else { self.run(inputs) }
+    }
+
+    fn run(self, inputs: Inputs) -> Normalized {
+        let Inputs { x, weight, gamma, beta, shortcut } = inputs;
+        let leaves = Leaves {
+            input: plain(x),
+            weight: plain(weight),
+            gamma: plain(gamma),
+            beta: plain(beta),
+        };
+        let shortcut = shortcut.map(plain);
+        let (output, saved) = self.compute(leaves, shortcut.as_ref());
+        Normalized { output: Tensor::from_primitive::<Flex>(output), moments: saved.moments() }
+    }
+
+    fn record(self, inputs: Inputs) -> Normalized {
+        let Inputs { x, weight, gamma, beta, shortcut } = inputs;
+        let (input, x) = parts(recorded(x));
+        let (weight, w) = parts(recorded(weight));
+        let (gamma, g) = parts(recorded(gamma));
+        let (beta, b) = parts(recorded(beta));
+        let leaves = Leaves { input, weight, gamma, beta };
+        match shortcut.map(|shortcut| parts(recorded(shortcut))) {
+            Some((shortcut, s)) => self.register(leaves, Some(&shortcut), [x, w, g, b, s]),
+            None => self.register(leaves, None, [x, w, g, b]),
+        }
+    }
+
+    fn register<const N: usize>(
+        self,
+        leaves: Leaves,
+        shortcut: Option<&FlexTensor>,
+        nodes: [NodeGuard; N],
+    ) -> Normalized {
+        let (output, saved) = self.compute(leaves, shortcut);
+        let moments = saved.moments();
+        let prepared = ConvNormBackward.prepare::<NoCheckpointing>(nodes).compute_bound();
+        let output = match prepared.stateful() {
+            OpsKind::Tracked(prep) => prep.finish(saved, output),
+            OpsKind::UnTracked(prep) => prep.finish(output),
+        };
+        Normalized { output: Tensor::from_primitive::<Autodiff<Flex>>(output), moments }
+    }
+
+    fn compute(self, leaves: Leaves, shortcut: Option<&FlexTensor>) -> (FlexTensor, Saved) {
+        let isa = Isa::detect();
+        let [batch, height, width, _] = dims(&leaves.input);
+        let conv = Conv::new(self.filter, batch, height, width).expect("padding fits any image");
+        let shape = [batch, conv.out_height(), conv.out_width(), self.filter.out_channels];
+        let input = values(&leaves.input);
+
+        let mut convolved = vec![0.0; conv.output_len()];
+        let statistics = self.packed.forward(&self.filter, &leaves.weight, |weights| {
+            match self.statistics.clone() {
+                Statistics::Batch => {
+                    let moments = conv::forward_with_moments(&conv, weights, input, &mut convolved);
+                    Measured { moments, of_batch: true }
+                }
+                Statistics::Running { mean, variance } => {
+                    conv::forward(&conv, weights, input, Epilogue::default(), &mut convolved);
+                    Measured { moments: Moments { mean, variance, count: 0 }, of_batch: false }
+                }
+            }
+        });
+        let norm = statistics.norm(&leaves.gamma, &leaves.beta, self.epsilon);
+        let mut output = vec![0.0; conv.output_len()];
+        normalize(isa, &norm, &convolved, shortcut.map(values), self.relu, &mut output);
+
+        let output = tensor(output, shape);
+        let saved = Saved {
+            conv,
+            leaves,
+            convolved: tensor(convolved, shape),
+            output: self.relu.then(|| output.clone()),
+            statistics,
+            packed: self.packed,
+            epsilon: self.epsilon,
+        };
+        (output, saved)
+    }
+}
+
+/// The memory of a recorded tensor, and its node.
+fn parts(tensor: Recorded) -> (FlexTensor, NodeGuard) {
+    let (tensor, node) = tensor.into_parts();
+    (contiguous(&tensor), node)
+}
+
+#[derive(Debug, Clone)]
+struct Leaves {
+    input: FlexTensor,
+    weight: FlexTensor,
+    gamma: FlexTensor,
+    beta: FlexTensor,
+}
+
+#[derive(Debug, Clone)]
+struct Measured {
+    moments: Moments,
+    of_batch: bool,
+}
+
+/// What the backward pass needs.
+#[derive(Debug, Clone)]
+struct Saved {
+    conv: Conv,
+    leaves: Leaves,
+    convolved: FlexTensor,
+    /// Tells where the ReLU let something pass, if there is one.
+    output: Option<FlexTensor>,
+    statistics: Measured,
+    packed: Packed,
+    epsilon: f32,
+}
+
+impl Measured {
+    fn norm<'a>(
+        &'a self,
+        gamma: &'a FlexTensor,
+        beta: &'a FlexTensor,
+        epsilon: f32,
+    ) -> BatchNorm<'a> {
+        BatchNorm {
+            mean: &self.moments.mean,
+            variance: &self.moments.variance,
+            gamma: values(gamma),
+            beta: values(beta),
+            epsilon,
+        }
+    }
+}
+
+impl Saved {
+    fn moments(&self) -> Option<Moments> {
+        self.statistics.of_batch.then(|| self.statistics.moments.clone())
+    }
+
+    /// Gradients of the convolution's output, of gamma and of beta; that of the shortcut into
+    /// `shortcut`.
+    fn through_norm(&self, grad: &[f32], shortcut: Option<&mut [f32]>) -> [Vec<f32>; 3] {
+        let Leaves { gamma, beta, .. } = &self.leaves;
+        let norm = self.statistics.norm(gamma, beta, self.epsilon);
+        let activation = match &self.output {
+            Some(output) => Activation::Relu(values(output)),
+            None => Activation::None,
+        };
+        let backward = if self.statistics.of_batch {
+            batch_norm::backward
+        } else {
+            batch_norm::backward_running
+        };
+        let mut convolved = vec![0.0; grad.len()];
+        let (gamma, beta) = backward(
+            Isa::detect(),
+            &norm,
+            values(&self.convolved),
+            activation,
+            grad,
+            &mut convolved,
+            shortcut,
+        );
+        [convolved, gamma, beta]
+    }
+
+    fn to_input(&self, grad: &[f32]) -> FlexTensor {
+        let filter = self.conv.filter();
+        let mut input = vec![0.0; self.conv.input_len()];
+        self.packed.backward(filter, &self.leaves.weight, |weights| {
+            conv::backward_data(&self.conv, weights, grad, None, &mut input);
+        });
+        tensor(input, dims(&self.leaves.input))
+    }
+
+    fn to_weight(&self, grad: &[f32]) -> FlexTensor {
+        let filter = self.conv.filter();
+        let mut weights = vec![0.0; filter.weights()];
+        let algorithm = Algorithm::fastest(filter);
+        let input = values(&self.leaves.input);
+        conv::backward_weights(Isa::detect(), &self.conv, algorithm, input, grad, &mut weights);
+        tensor(weights, [filter.out_channels, filter.in_channels, filter.kernel, filter.kernel])
+    }
+}
+
+#[derive(Debug)]
+struct ConvNormBackward;
+
+/// Parents are the input, the weights, gamma, beta and, with `N = 5`, the shortcut.
+impl<const N: usize> Backward<Flex, N> for ConvNormBackward {
+    type State = Saved;
+
+    fn backward(self, ops: Ops<Saved, N>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let grad = contiguous(&grads.consume::<Flex>(&ops.node));
+        let saved = ops.state;
+        let parent = |index: usize| ops.parents.get(index).and_then(Option::as_ref);
+        let channels = saved.conv.filter().out_channels;
+
+        let mut shortcut = parent(4).map(|_| vec![0.0; values(&grad).len()]);
+        let [convolved, gamma, beta] = saved.through_norm(values(&grad), shortcut.as_deref_mut());
+        if let Some((node, shortcut)) = parent(4).zip(shortcut) {
+            grads.register::<Flex>(node.id, tensor(shortcut, dims(&grad)));
+        }
+        drop(grad);
+        if let Some(node) = parent(0) {
+            grads.register::<Flex>(node.id, saved.to_input(&convolved));
+        }
+        if let Some(node) = parent(1) {
+            grads.register::<Flex>(node.id, saved.to_weight(&convolved));
+        }
+        if let Some(node) = parent(2) {
+            grads.register::<Flex>(node.id, tensor(gamma, [channels]));
+        }
+        if let Some(node) = parent(3) {
+            grads.register::<Flex>(node.id, tensor(beta, [channels]));
+        }
+    }
+}

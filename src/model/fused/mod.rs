@@ -1,0 +1,59 @@
+//! The layers of a residual network as single operations on the processor.
+//!
+//! Each has a forward pass on plain slices by `conv-kernels` and a hand-written
+//! backward pass in Burn's graph. Activations are `[B, H, W, C]` from the first
+//! layer to the last, and nothing is copied between layers. On another device
+//! [`composed`](super::composed) does the same with Burn's own operations.
+
+mod conv_norm;
+mod max_pool;
+mod packed;
+
+use burn::{
+    backend::{Autodiff, Flex, flex::FlexTensor, tensor::FloatTensor},
+    tensor::{Tensor, TensorData},
+};
+
+pub(super) use self::{
+    conv_norm::{ConvNorm, Inputs, Statistics},
+    max_pool::max_pool,
+    packed::Packed,
+};
+
+/// A tensor in host memory whose operations are recorded.
+type Recorded = FloatTensor<Autodiff<Flex>>;
+
+/// Whether a tensor lives in host memory, so that kernels can read it in place.
+pub(super) fn reaches<const D: usize>(tensor: &Tensor<D>) -> bool {
+    tensor.device().inner() == crate::device::cpu()
+}
+
+fn recorded<const D: usize>(tensor: Tensor<D>) -> Recorded {
+    tensor.try_into_primitive::<Autodiff<Flex>>().expect("callers ask `reaches` first")
+}
+
+fn plain<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
+    let tensor = tensor.try_into_primitive::<Flex>().expect("callers ask `reaches` first");
+    contiguous(&tensor)
+}
+
+/// The same values, row-major and without gaps.
+fn contiguous(tensor: &FlexTensor) -> FlexTensor {
+    if tensor.is_contiguous() { tensor.clone() } else { tensor.to_contiguous() }
+}
+
+/// The values of a contiguous tensor.
+fn values(tensor: &FlexTensor) -> &[f32] {
+    let (start, end) = tensor.layout().contiguous_offsets().expect("made contiguous on entry");
+    &tensor.storage::<f32>()[start..end]
+}
+
+/// A tensor that takes over `values`.
+fn tensor(values: Vec<f32>, shape: impl Into<Vec<usize>>) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(values, shape.into()))
+}
+
+/// The four sizes of a batch of images.
+fn dims(tensor: &FlexTensor) -> [usize; 4] {
+    tensor.layout().shape().dims()
+}
