@@ -105,17 +105,14 @@ impl Conv {
     }
 
     fn fused(&self, norm: &BatchNorm, x: Tensor<4>, after: After, pass: Pass) -> Tensor<4> {
-        let statistics = match pass {
-            Pass::Evaluate(branch) => {
-                let [mean, variance] = norm.statistics(branch).map(values);
-                fused::Statistics::Running { mean, variance }
-            }
-            _ => fused::Statistics::Batch,
+        let running = match pass {
+            Pass::Evaluate(branch) => Some(norm.statistics(branch).map(Tensor::inner)),
+            _ => None,
         };
         let layers = ConvNorm {
             filter: self.filter(),
             packed: self.packed.clone(),
-            statistics,
+            running,
             epsilon: EPSILON as f32,
             relu: after.relu,
         };
@@ -358,6 +355,30 @@ mod tests {
                 case.assert_both_ways_agree(&format!("{pass:?}, relu {relu}"));
                 case.shortcut = None;
                 case.assert_both_ways_agree(&format!("{pass:?}, relu {relu}, no shortcut"));
+            }
+        }
+    }
+
+    #[test]
+    fn prediction_folds_batch_norm_into_the_convolution() {
+        let pass = Pass::Evaluate(Branch::Whole);
+        for relu in [false, true] {
+            let mut case = Case { pass, relu, ..Case::new([16, 32], 3, 1, 1) };
+            for round in 0..2 {
+                let (conv, norm) = (case.conv.clone().valid(), case.norm.clone().valid());
+                let predicted =
+                    |way: fn(&Conv, &BatchNorm, Tensor<4>, After, Pass) -> Tensor<4>| {
+                        let shortcut = case.shortcut.clone().map(Tensor::inner);
+                        let after = After { shortcut, relu };
+                        values(way(&conv, &norm, case.x.clone().inner(), after, pass))
+                    };
+                let (fused, composed) = (predicted(Conv::fused), predicted(Conv::composed));
+                for (a, b) in fused.iter().zip(&composed) {
+                    assert!((a - b).abs() <= 2e-5, "relu {relu}, round {round}: {a} {b}");
+                }
+                // Statistics that moved are noticed.
+                let moved = case.norm.running_var.value().full_like(2.5);
+                case.norm.running_var = RunningState::new(moved);
             }
         }
     }

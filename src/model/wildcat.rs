@@ -39,14 +39,18 @@ impl Head {
     /// Shapes: `[B, features, h, w]` → `[B, classes, h, w]`.
     pub fn maps(&self, features: Tensor<4>) -> Tensor<4> {
         let [batch, channels, height, width] = features.dims();
-        let [all, _, _, _] = self.weight.dims();
         // Features come as a view of `[B, h, w, features]`: these rows are read where they are.
         let pixels = features.permute([0, 2, 3, 1]).reshape([batch * height * width, channels]);
-        let weight = self.weight.val().reshape([all, channels]).transpose();
-        let maps = pixels.matmul(weight) + self.bias.val().unsqueeze();
-        let by_class = maps.reshape([batch * height * width, self.classes, all / self.classes]);
-        let by_class = by_class.mean_dim(2).reshape([batch, height, width, self.classes]);
-        by_class.permute([0, 3, 1, 2])
+        // The mean of a class's maps is the map of its mean weights.
+        let mean = |weights: Tensor<2>| {
+            let [all, length] = weights.dims();
+            let by_class = weights.reshape([self.classes, all / self.classes, length]);
+            by_class.mean_dim(1).reshape([self.classes, length])
+        };
+        let weight = mean(self.weight.val().reshape([-1, channels as i32]));
+        let bias = mean(self.bias.val().unsqueeze_dim(1));
+        let maps = pixels.matmul(weight.transpose()) + bias.transpose();
+        maps.reshape([batch, height, width, self.classes]).permute([0, 3, 1, 2])
     }
 }
 

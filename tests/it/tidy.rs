@@ -61,7 +61,11 @@ fn the_library_neither_prints_nor_reads_the_environment() {
 
 #[test]
 fn backends_are_named_in_one_place() {
-    forbid("src", &["::flex", "Flex", "cuda", "wgpu", "vulkan"], &["src/device.rs"]);
+    forbid(
+        "src",
+        &["::flex", "Flex", "cuda", "wgpu", "vulkan"],
+        &["src/device.rs", "src/model/fused"],
+    );
 }
 
 #[test]

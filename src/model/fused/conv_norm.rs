@@ -33,18 +33,10 @@ use super::{Packed, Recorded, contiguous, dims, plain, recorded, tensor, values}
 pub(in crate::model) struct ConvNorm {
     pub(in crate::model) filter: Filter,
     pub(in crate::model) packed: Packed,
-    pub(in crate::model) statistics: Statistics,
+    /// Mean and variance to normalize by, as evaluation does; none takes the batch's own.
+    pub(in crate::model) running: Option<[Tensor<1>; 2]>,
     pub(in crate::model) epsilon: f32,
     pub(in crate::model) relu: bool,
-}
-
-/// What the batch norm normalizes by.
-#[derive(Debug, Clone)]
-pub(in crate::model) enum Statistics {
-    /// The batch itself, as training does.
-    Batch,
-    /// Averages of earlier batches, as evaluation does.
-    Running { mean: Vec<f32>, variance: Vec<f32> },
 }
 
 /// What the operation differentiates by.
@@ -83,8 +75,41 @@ impl ConvNorm {
             beta: plain(beta),
         };
         let shortcut = shortcut.map(plain);
-        let (output, saved) = self.compute(leaves, shortcut.as_ref());
-        Normalized { output: Tensor::from_primitive::<Flex>(output), moments: saved.moments() }
+        let (output, moments) = match &self.running {
+            None => {
+                let (output, saved) = self.compute(leaves, shortcut.as_ref());
+                (output, saved.moments())
+            }
+            Some(running) => {
+                let running = running.clone().map(plain);
+                (self.predict(leaves, running, shortcut.as_ref()), None)
+            }
+        };
+        Normalized { output: Tensor::from_primitive::<Flex>(output), moments }
+    }
+
+    /// One pass over memory: with given statistics, the batch norm is part of the convolution.
+    fn predict(
+        &self,
+        leaves: Leaves,
+        [mean, variance]: [FlexTensor; 2],
+        shortcut: Option<&FlexTensor>,
+    ) -> FlexTensor {
+        let Leaves { input, weight, gamma, beta } = leaves;
+        let conv = self.over(&input);
+        let mut output = vec![0.0; conv.output_len()];
+        let sources = [weight, gamma, beta, mean, variance];
+        self.packed.folded(&self.filter, sources, self.epsilon, |folded| {
+            let (bias, residual) = (Some(folded.bias.as_slice()), shortcut.map(values));
+            let epilogue = Epilogue { bias, residual, relu: self.relu };
+            conv::forward(&conv, &folded.weights, values(&input), epilogue, &mut output);
+        });
+        tensor(output, shape(&conv))
+    }
+
+    fn over(&self, input: &FlexTensor) -> Conv {
+        let [batch, height, width, _] = dims(input);
+        Conv::new(self.filter, batch, height, width).expect("padding fits any image")
     }
 
     fn record(self, inputs: Inputs) -> Normalized {
@@ -118,33 +143,30 @@ impl ConvNorm {
 
     fn compute(self, leaves: Leaves, shortcut: Option<&FlexTensor>) -> (FlexTensor, Saved) {
         let isa = Isa::detect();
-        let [batch, height, width, _] = dims(&leaves.input);
-        let conv = Conv::new(self.filter, batch, height, width).expect("padding fits any image");
-        let shape = [batch, conv.out_height(), conv.out_width(), self.filter.out_channels];
+        let conv = self.over(&leaves.input);
         let input = values(&leaves.input);
 
         let mut convolved = vec![0.0; conv.output_len()];
         let statistics = self.packed.forward(&self.filter, &leaves.weight, |weights| {
-            match self.statistics.clone() {
-                Statistics::Batch => {
-                    let moments = conv::forward_with_moments(&conv, weights, input, &mut convolved);
-                    Measured { moments, of_batch: true }
-                }
-                Statistics::Running { mean, variance } => {
-                    conv::forward(&conv, weights, input, Epilogue::default(), &mut convolved);
-                    Measured { moments: Moments { mean, variance, count: 0 }, of_batch: false }
-                }
+            if let Some(running) = &self.running {
+                conv::forward(&conv, weights, input, Epilogue::default(), &mut convolved);
+                let [mean, variance] =
+                    running.clone().map(|statistic| values(&plain(statistic)).to_vec());
+                return Measured { moments: Moments { mean, variance, count: 0 }, of_batch: false };
             }
+            self.packed.unfold();
+            let moments = conv::forward_with_moments(&conv, weights, input, &mut convolved);
+            Measured { moments, of_batch: true }
         });
         let norm = statistics.norm(&leaves.gamma, &leaves.beta, self.epsilon);
         let mut output = vec![0.0; conv.output_len()];
         normalize(isa, &norm, &convolved, shortcut.map(values), self.relu, &mut output);
 
-        let output = tensor(output, shape);
+        let output = tensor(output, shape(&conv));
         let saved = Saved {
             conv,
             leaves,
-            convolved: tensor(convolved, shape),
+            convolved: tensor(convolved, shape(&conv)),
             output: self.relu.then(|| output.clone()),
             statistics,
             packed: self.packed,
@@ -152,6 +174,11 @@ impl ConvNorm {
         };
         (output, saved)
     }
+}
+
+/// Of a convolution's output.
+fn shape(conv: &Conv) -> [usize; 4] {
+    [conv.batch(), conv.out_height(), conv.out_width(), conv.filter().out_channels]
 }
 
 /// The memory of a recorded tensor, and its node.

@@ -15,7 +15,7 @@ use burn::{
 };
 
 pub(super) use self::{
-    conv_norm::{ConvNorm, Inputs, Statistics},
+    conv_norm::{ConvNorm, Inputs},
     max_pool::max_pool,
     packed::Packed,
 };
