@@ -1,7 +1,7 @@
 //! The method beside PyTorch: the same weights and images in, the same numbers out.
 //!
 //! `fixtures/make_method.py` computes the truth in double precision and stores it in
-//! `fixtures/method.safetensors`; weights, images and dropout masks are computed on
+//! `fixtures/method.safetensors`, `make_baselines.py` likewise for the rivals; weights, images and dropout masks are computed on
 //! both sides from [`formula`]. Small results are stored in full, large ones as
 //! [projections](fixture::project).
 //!
@@ -15,6 +15,7 @@
 //! compared with its composed form by itself, where none of them can hide anything.
 
 mod backbone;
+mod baselines;
 mod fixture;
 mod formula;
 mod parts;
