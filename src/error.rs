@@ -40,6 +40,10 @@ pub enum Error {
     #[error("{problem}: `{}`\nhint: {remedy}", .path.display())]
     Image { path: PathBuf, problem: String, remedy: String },
 
+    /// A score map that the CRF cannot refine.
+    #[error("cannot refine the score map: {0}")]
+    Refine(dense_crf::Error),
+
     /// A weight file that cannot be used.
     #[error("{problem}: `{}`\nhint: {remedy}", .path.display())]
     Weights { path: PathBuf, problem: String, remedy: String },

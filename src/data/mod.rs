@@ -30,6 +30,9 @@ pub mod image;
 /// Decoding of ground-truth masks: one meaning, whatever the file's.
 pub mod mask;
 
+/// Score maps as NumPy's `.npy` files.
+pub mod npy;
+
 /// Image to network input and scores back to image pixels.
 pub mod preprocess;
 
