@@ -8,11 +8,15 @@
 mod data_check;
 mod data_split;
 mod data_synth;
+mod evaluate;
+mod evaluate_maps;
+mod evaluate_memory;
 mod hostile_images;
 mod loader;
 mod method_parity;
 mod metrics_parity;
 mod parity;
+mod report_page;
 mod tidy;
 mod train;
 mod weights;
