@@ -214,8 +214,8 @@ mod tests {
         assert!(problem(&file(&header("<c8", "(1, 1)"), &[0; 8])).contains("`<c8`"));
         assert!(problem(&file(&header("|u1", "(2, 2, 2)"), &[0; 8])).contains("shape"));
         assert!(problem(&file(&header("|u1", "(0, 2)"), &[])).contains("shape"));
-        let fortran = header("|u1", "(1, 1)").replace("False", "True");
-        assert!(problem(&file(&fortran, &[0])).contains("Fortran"));
+        let fortran = header("|u1", "(2, 2)").replace("False", "True");
+        assert!(problem(&file(&fortran, &[0; 4])).contains("Fortran"));
     }
 
     #[test]

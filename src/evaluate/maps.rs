@@ -126,8 +126,9 @@ mod tests {
     #[test]
     fn maps_of_other_tools_are_found_where_their_name_is_clear() {
         let folder = tempfile::tempdir().unwrap();
-        let touch = |name: &str| fs::write(folder.path().join(name), "").unwrap();
-        ["1.npy", "2.png.npy"].map(touch);
+        for name in ["1.npy", "2.png.npy"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
         let found = find(folder.path(), &samples(&["a/1.png", "b/2.png"])).unwrap();
         assert_eq!(found, ["1.npy", "2.png.npy"].map(|name| folder.path().join(name)));
         let error = find(folder.path(), &samples(&["a/1.png", "b/1.png"])).unwrap_err();

@@ -79,7 +79,8 @@ mod tests {
     #[test]
     fn several_are_listed_in_order_with_each_remedy_once() {
         let mut problems = Problems::default();
-        ["a.png", "b.png"].map(|name| problems.note(broken(name)));
+        problems.note(broken("a.png"));
+        problems.note(broken("b.png"));
         let message = problems.into_result().unwrap_err().to_string();
         assert_eq!(
             message,

@@ -181,7 +181,8 @@
     tell();
     if (asked) return;
     asked = true;
-    requestAnimationFrame(() => {
+    // Once for all the events that have come by then.
+    setTimeout(() => {
       asked = false;
       recolour();
     });
