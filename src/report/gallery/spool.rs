@@ -84,7 +84,7 @@ mod tests {
         let exhibit = |n: u8| Exhibit {
             image: vec![n; 3],
             map: vec![n; usize::from(n)],
-            truth: (n % 2 == 0).then(|| vec![n; 2]),
+            truth: n.is_multiple_of(2).then(|| vec![n; 2]),
         };
         let mut spool = Spool::create(&path).unwrap();
         (0..5).for_each(|n| spool.push(&exhibit(n)).unwrap());
