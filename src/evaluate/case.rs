@@ -66,7 +66,7 @@ impl Scored<'_> {
 /// How answers are judged: all of a task that any thread may know.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Judge {
-    pub(super) mask_rule: MaskRule,
+    pub(super) truth_rule: MaskRule,
     pub(super) max_megapixels: u32,
     pub(super) crf: Option<Preset>,
     pub(super) protocol: Protocol,
@@ -89,7 +89,7 @@ pub(super) fn score<'a>(judge: &Judge, job: Job<'a>) -> Result<Scored<'a>> {
         // Rounding may leave a probability a hair beyond its range.
         map.iter_mut().for_each(|score| *score = score.clamp(0.0, 1.0));
     }
-    let truth = mask::read(&sample.truth, judge.mask_rule, (width, height), limit)?;
+    let truth = mask::read(&sample.truth, judge.truth_rule, (width, height), limit)?;
     let scores = ScoreMap::new(width as usize, height as usize, &map);
     let case = ImageCase {
         id: &sample.id,

@@ -147,13 +147,13 @@ pub fn tuning_split(rule: ThresholdRule, scored: Split) -> Split {
 
 impl Task<'_> {
     /// What counts as foreground in mask files.
-    pub fn mask_rule(&self) -> MaskRule {
+    pub fn truth_rule(&self) -> MaskRule {
         self.data.mask_rule.unwrap_or(self.dataset.mask_rule)
     }
 
     fn judge(&self) -> Judge {
         Judge {
-            mask_rule: self.mask_rule(),
+            truth_rule: self.truth_rule(),
             max_megapixels: self.data.max_megapixels,
             crf: self.crf,
             protocol: self.protocol,
@@ -177,6 +177,7 @@ impl Task<'_> {
             // No network looks at the images, so they stay as they are.
             Source::Maps(_) => PreprocessConfig {
                 upscale_short_side: 0,
+                shrink_short_side: 0,
                 eval_multiple: 1,
                 ..PreprocessConfig::default()
             },

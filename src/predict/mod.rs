@@ -1,16 +1,13 @@
 //! What a method says about an image.
 
-/// What a trained network makes of preprocessed images.
-pub mod examine;
-
 mod trained;
 mod trivial;
 
 pub use self::{
-    examine::{Examination, examine, examine_batch, most_probable},
     trained::Trained,
-    trivial::AllOnes,
+    trivial::{AllOnes, CentreGaussian, UNTRAINED, untrained},
 };
+pub use crate::method::minmax::examine::{Examination, examine, examine_batch, most_probable};
 use crate::{config::PreprocessConfig, data::loader::EvalImage};
 
 /// What a method says about one image, at the image's own resolution.
@@ -26,6 +23,9 @@ pub struct Answer {
 
 /// Something that says where the object is.
 pub trait Method {
+    /// What it is called, in reports and by `--method`.
+    fn name(&self) -> &str;
+
     /// How images are prepared for it.
     fn preprocess(&self) -> &PreprocessConfig;
 
@@ -34,4 +34,7 @@ pub trait Method {
     /// A method whose mask depends on the class takes the class it is `told`,
     /// or else the one it finds most probable.
     fn answer(&self, image: &EvalImage, told: Option<usize>) -> Answer;
+
+    /// How its soft mask comes about and is cut, for the protocol of a report.
+    fn mask_rule(&self) -> String;
 }

@@ -1,34 +1,76 @@
 //! A trained network, opened from its run.
 
+use std::fmt;
+
 use burn::{module::Module as _, tensor::Device};
 
-use super::{Answer, Examination, Method, examine};
+use super::{Answer, Method};
 use crate::{
     config::{Config, PreprocessConfig},
-    data::{Dataset, loader::EvalImage, preprocess::Size},
+    data::{Dataset, loader::EvalImage},
     error::{Error, Result},
-    model::{Model, weights},
+    method::{self, Finding, Learner, Visitor, learner::input},
+    model::weights,
     train::run::{RunDir, WeightsNote},
 };
 
-/// A trained network.
-#[derive(Debug)]
+/// A trained network of any method.
 pub struct Trained {
     classes: Vec<String>,
     config: Config,
-    model: Model,
     device: Device,
+    network: Box<dyn Network>,
+}
+
+/// A network with the method that knows what to ask it, whichever they are.
+trait Network {
+    fn find(&self, image: &EvalImage, told: Option<usize>, of: &Trained) -> Finding;
+    fn mask_rule(&self, config: &Config) -> String;
+}
+
+struct Opened<L: Learner> {
+    learner: L,
+    network: L::Network,
+}
+
+impl<L: Learner> Network for Opened<L> {
+    fn find(&self, image: &EvalImage, told: Option<usize>, of: &Trained) -> Finding {
+        self.learner.find(&self.network, input(image, &of.device), told, &of.config)
+    }
+
+    fn mask_rule(&self, config: &Config) -> String {
+        self.learner.mask_rule(config)
+    }
 }
 
 impl Trained {
     /// Opens the best weights of a run.
     pub fn open(run: &RunDir, device: &Device) -> Result<Self> {
+        struct Open<'a>(&'a RunDir, Config, &'a Device);
+        impl Visitor for Open<'_> {
+            type Output = Result<Trained>;
+            fn visit<L: Learner + 'static>(self, learner: L) -> Result<Trained> {
+                let Self(run, config, device) = self;
+                let path = run.best();
+                let (arrays, note) = weights::read_with_note::<WeightsNote>(&path)?;
+                let network = learner.network(&config, note.classes.len(), device);
+                let (network, _) = weights::load(network, &path, &arrays)?;
+                let network = Box::new(Opened { learner, network: network.valid() });
+                Ok(Trained { classes: note.classes, config, device: device.clone(), network })
+            }
+        }
         let config = run.config()?;
-        let path = run.best();
-        let (arrays, note) = weights::read_with_note::<WeightsNote>(&path)?;
-        let model = Model::new(&config, note.classes.len(), device);
-        let (model, _) = weights::load(model, &path, &arrays)?;
-        Ok(Self { classes: note.classes, config, model: model.valid(), device: device.clone() })
+        method::with(&config.method.clone(), Open(run, config, device))?
+    }
+
+    /// The settings it was trained with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The classes it tells apart, in the order of its probabilities.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
     }
 
     /// Refuses a dataset whose classes are not those the network was trained to tell apart.
@@ -49,20 +91,28 @@ impl Trained {
 }
 
 impl Method for Trained {
+    fn name(&self) -> &str {
+        &self.config.method
+    }
+
     fn preprocess(&self) -> &PreprocessConfig {
         &self.config.preprocess
     }
 
-    /// The mask weighs every class's map by its probability, so it needs to be told nothing.
-    fn answer(&self, image: &EvalImage, _told: Option<usize>) -> Answer {
-        let Size { width, height } = image.geometry.padded;
-        let size = [height as usize, width as usize];
-        let Examination { classifier, localizer, mask } =
-            examine(&self.model, &self.config, image.input.clone(), size, &self.device);
-        Answer {
-            classifier: Some(classifier),
-            localizer: Some(localizer),
-            map: image.geometry.restore(&mask),
-        }
+    fn answer(&self, image: &EvalImage, told: Option<usize>) -> Answer {
+        let Finding { classifier, localizer, mask } = self.network.find(image, told, self);
+        Answer { classifier, localizer, map: image.geometry.restore(&mask) }
+    }
+
+    fn mask_rule(&self) -> String {
+        self.network.mask_rule(&self.config)
+    }
+}
+
+impl fmt::Debug for Trained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { classes, config, .. } = self;
+        let mut debug = f.debug_struct("Trained");
+        debug.field("classes", classes).field("config", config).finish_non_exhaustive()
     }
 }

@@ -43,7 +43,9 @@ pub struct Conditions {
     /// How it was read.
     pub layout: Layout,
     /// What counts as foreground in its mask files.
-    pub mask_rule: MaskRule,
+    pub truth_rule: MaskRule,
+    /// How the method's mask comes about, in its own words; none for saved maps.
+    pub mask_rule: Option<String>,
     /// The run, if one was scored.
     pub run: Option<String>,
     /// Its weights, if they answered.
@@ -162,7 +164,7 @@ impl Report {
             ("layout", conditions.layout.to_string()),
             ("split", format!("{split}, {} images", evaluation.scores.images)),
             ("images with masks", evaluation.scores.images_with_truth.to_string()),
-            ("mask rule", name_of(&conditions.mask_rule)),
+            ("foreground of the truth", name_of(&conditions.truth_rule)),
             ("threshold", threshold),
             ("CRF", conditions.crf.map_or("none", Preset::name).to_owned()),
             (
@@ -181,6 +183,9 @@ impl Report {
                 ),
             ),
         ];
+        if let Some(rule) = &conditions.mask_rule {
+            rows.push(("mask rule", rule.clone()));
+        }
         if let Some(maps) = &conditions.maps {
             rows.push(("score maps", maps.clone()));
         }
@@ -245,7 +250,8 @@ pub(super) mod tests {
         let conditions = Conditions {
             data: "data/<glas>".to_owned(),
             layout: Layout::Folders,
-            mask_rule: MaskRule::NonZero,
+            truth_rule: MaskRule::NonZero,
+            mask_rule: Some("every class's map by its probability".to_owned()),
             run: Some("run".to_owned()),
             weights: Some("run/weights/best.safetensors".to_owned()),
             maps: None,

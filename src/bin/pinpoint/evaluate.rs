@@ -8,13 +8,14 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
+use clap::builder::PossibleValuesParser;
 use pinpoint::{
     config::{Config, DataConfig},
     data::{Dataset, Layout, OpenOptions, Split, problem, split::cut_validation},
     device,
     evaluate::{Source, Task, evaluate, open_run, tune, tuning_split},
     metrics::{Protocol, ThresholdRule},
-    predict::{AllOnes, Method, Trained},
+    predict::{Method, Trained, UNTRAINED, untrained},
     refine::Preset,
     report::{Conditions, Folder, Report, Training, headline},
     train::run::RunDir,
@@ -35,8 +36,9 @@ pub(crate) struct Evaluate {
     runs: Vec<PathBuf>,
 
     /// Score a method that needs no training instead
-    #[arg(long, value_enum, conflicts_with_all = ["runs", "maps"])]
-    method: Option<Untrained>,
+    #[arg(long, value_parser = PossibleValuesParser::new(UNTRAINED))]
+    #[arg(conflicts_with_all = ["runs", "maps"])]
+    method: Option<String>,
 
     /// Score saved maps instead: `.npy` files in [0, 1], named after the images
     #[arg(long, value_name = "DIR")]
@@ -90,12 +92,6 @@ pub(crate) struct Evaluate {
     /// Print one JSON document per run
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Untrained {
-    /// Every pixel is foreground
-    AllOnes,
 }
 
 const SPLITS: &[&str] = &["train", "valid", "test"];
@@ -178,12 +174,12 @@ impl Evaluate {
         let method = match (&run, &self.maps) {
             (_, Some(_)) => None,
             (Some(run), None) => Some(run.network(&dataset)?),
-            (None, None) => Some(Box::new(AllOnes::default()) as Box<dyn Method>),
+            (None, None) => self.method.as_deref().and_then(untrained),
         };
         let source = match (&method, &self.maps) {
             (Some(method), _) => Source::Method(&**method),
             (None, Some(maps)) => Source::Maps(maps),
-            (None, None) => unreachable!("either a method or maps are scored"),
+            (None, None) => unreachable!("a run, a method or maps are asked for"),
         };
         let mut task = Task {
             source,
@@ -274,20 +270,16 @@ impl Evaluate {
             }
         };
         progress.finish();
+        let method = match task.source {
+            Source::Method(method) => method.name().to_owned(),
+            Source::Maps(folder) => format!("maps of {}", name(folder).display()),
+        };
         let conditions = self.conditions(task, run);
-        let report = Report::new(self.method(run), self.split, conditions, training, evaluation);
+        let report = Report::new(method, self.split, conditions, training, evaluation);
         if let Some(folder) = folder {
             folder.write(&report)?;
         }
         Ok(report)
-    }
-
-    fn method(&self, run: Option<&Run>) -> String {
-        match (&self.maps, run) {
-            (Some(maps), _) => format!("maps of {}", name(maps).display()),
-            (None, Some(_)) => "minmax".to_owned(),
-            (None, None) => "all-ones".to_owned(),
-        }
     }
 
     fn conditions(&self, task: &Task<'_>, run: Option<&Run>) -> Conditions {
@@ -300,7 +292,11 @@ impl Evaluate {
         Conditions {
             data: text(&self.data),
             layout: task.dataset.layout,
-            mask_rule: task.mask_rule(),
+            truth_rule: task.truth_rule(),
+            mask_rule: match task.source {
+                Source::Method(method) => Some(method.mask_rule()),
+                Source::Maps(_) => None,
+            },
             run: run.map(|run| text(run.dir.root())),
             weights,
             maps: self.maps.as_deref().map(text),

@@ -15,12 +15,12 @@ use super::{
     panicked,
 };
 use crate::{
-    config::{AugmentConfig, PreprocessConfig},
+    config::{AugmentConfig, Config, PreprocessConfig},
     data::{
         Sample,
         augment::{Variation, check_crop},
         image::read_rgb,
-        preprocess::{Normalizer, Planes, Size, check_upscaled, upscale},
+        preprocess::{Normalizer, Planes, Size, check_upscaled, rescale, working_size},
     },
     error::Result,
     rng::{Purpose, Stream},
@@ -60,6 +60,26 @@ pub struct TrainSettings {
     pub cache_mib: usize,
     /// Images above this many megapixels are refused.
     pub max_megapixels: u32,
+}
+
+impl AsRef<Self> for Batch {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+impl TrainSettings {
+    /// What the settings of a run say.
+    pub fn new(config: &Config, workers: usize) -> Self {
+        let Config { seed, data, train, .. } = config;
+        Self {
+            batch_size: train.batch_size,
+            seed: *seed,
+            workers,
+            cache_mib: data.cache_mib,
+            max_megapixels: data.max_megapixels,
+        }
+    }
 }
 
 /// Loads the training split, epoch by epoch.
@@ -161,7 +181,8 @@ impl Source {
             (self.preprocess.upscale_short_side, self.settings.max_megapixels);
         let image = read_rgb(path, limit)?;
         check_upscaled(path, Size::of(&image), short_side, limit)?;
-        Ok(upscale(&image, short_side).unwrap_or(image))
+        let wanted = working_size(Size::of(&image), &self.preprocess);
+        Ok(rescale(&image, wanted).unwrap_or(image))
     }
 
     /// Takes the next image for each of the samples; `None` if they end before.

@@ -2,9 +2,7 @@
 
 use image::RgbImage;
 
-use super::{
-    Normalizer, Planes, Size, reflected_run, resize_align_corners, upscale, upscaled_size,
-};
+use super::{Normalizer, Planes, Size, reflected_run, rescale, resize_align_corners, working_size};
 use crate::config::PreprocessConfig;
 
 /// How one image was enlarged and padded for evaluation, and how to undo it.
@@ -12,7 +10,7 @@ use crate::config::PreprocessConfig;
 pub struct EvalGeometry {
     /// The size of the image file; scores are wanted for these pixels.
     pub original: Size,
-    /// The size after its short side was brought to the required length.
+    /// The size after its short side was brought to the required length, or within its limits.
     pub upscaled: Size,
     /// The size of the network's input.
     pub padded: Size,
@@ -31,7 +29,7 @@ pub struct Offsets {
 impl EvalGeometry {
     /// Decides what happens to an image of this size.
     pub fn new(original: Size, preprocess: &PreprocessConfig) -> Self {
-        let upscaled = upscaled_size(original, preprocess.upscale_short_side);
+        let upscaled = working_size(original, preprocess);
         let multiple = preprocess.eval_multiple;
         let padded = Size {
             width: upscaled.width.next_multiple_of(multiple),
@@ -48,9 +46,8 @@ impl EvalGeometry {
     /// The network's input `[3, H, W]` at the [`padded`](Self::padded) size.
     pub fn input(&self, image: &RgbImage, normalizer: &Normalizer) -> Vec<f32> {
         assert_eq!(Size::of(image), self.original, "the geometry of this image");
-        let shortest = self.upscaled.width.min(self.upscaled.height);
-        let enlarged = upscale(image, shortest);
-        let image = enlarged.as_ref().unwrap_or(image);
+        let rescaled = rescale(image, self.upscaled);
+        let image = rescaled.as_ref().unwrap_or(image);
         let line = |offset: u32, padded: u32, size: u32| {
             reflected_run(-i64::from(offset), padded as usize, size as usize)
         };
