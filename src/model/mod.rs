@@ -100,8 +100,13 @@ impl Model {
     ) -> Response {
         let [_, _, height, width] = images.dims();
         let images = mask::resize(images, rules.classifier_size([height, width]));
-        let maps = self.classifier.maps(self.backbone.forward(images, pass));
+        let maps = self.classifier_maps(images, pass);
         Response { scores: pool(maps.clone(), &rules.pooling(), keep), maps }
+    }
+
+    /// The classifier's maps of images that already have the size it looks at.
+    pub fn classifier_maps(&self, images: Tensor<4>, pass: Pass) -> Tensor<4> {
+        self.classifier.maps(self.backbone.forward(images, pass))
     }
 
     /// Cells of the localizer's and of the classifier's maps for images of one size.
@@ -135,14 +140,14 @@ impl<'a> Rules<'a> {
         Self { config }
     }
 
-    fn pooling(&self) -> Pooling<'a> {
+    pub(crate) fn pooling(&self) -> Pooling<'a> {
         Pooling {
             config: &self.config.pool,
             counts_evidence_against: self.config.semantics != Semantics::Reference,
         }
     }
 
-    fn mask(&self) -> MaskRule<'a> {
+    pub(crate) fn mask(&self) -> MaskRule<'a> {
         MaskRule {
             config: &self.config.mask,
             stride: self.config.model.output_stride,
@@ -150,7 +155,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    fn classifier_size(&self, size: [usize; 2]) -> [usize; 2] {
+    pub(crate) fn classifier_size(&self, size: [usize; 2]) -> [usize; 2] {
         size.map(|side| ((side as f64 * self.config.model.classifier_scale) as usize).max(1))
     }
 }

@@ -3,15 +3,23 @@
 /// What a trained network makes of preprocessed images.
 pub mod examine;
 
+/// Images of any size, examined through overlapping windows.
+pub mod tiles;
+
 mod trained;
 mod trivial;
 
 pub use self::{
     examine::{Examination, examine, examine_batch, most_probable},
+    tiles::Tiling,
     trained::Trained,
     trivial::AllOnes,
 };
-use crate::{config::PreprocessConfig, data::loader::EvalImage};
+use crate::{
+    config::PreprocessConfig,
+    data::{loader::EvalImage, preprocess::EvalGeometry},
+};
+use image::RgbImage;
 
 /// What a method says about one image, at the image's own resolution.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,4 +42,14 @@ pub trait Method {
     /// A method whose mask depends on the class takes the class it is `told`,
     /// or else the one it finds most probable.
     fn answer(&self, image: &EvalImage, told: Option<usize>) -> Answer;
+
+    /// Its answer for an image whose input is too large to be held; none if it must see it whole.
+    fn answer_in_tiles(
+        &self,
+        _image: &RgbImage,
+        _geometry: &EvalGeometry,
+        _tiling: Tiling,
+    ) -> Option<Answer> {
+        None
+    }
 }

@@ -1,11 +1,19 @@
 //! A trained network, opened from its run.
 
 use burn::{module::Module as _, tensor::Device};
+use image::RgbImage;
 
-use super::{Answer, Examination, Method, examine};
+use super::{
+    Answer, Examination, Method, Tiling, examine,
+    tiles::{TiledExamination, examine_in_tiles},
+};
 use crate::{
     config::{Config, PreprocessConfig},
-    data::{Dataset, loader::EvalImage, preprocess::Size},
+    data::{
+        Dataset,
+        loader::EvalImage,
+        preprocess::{EvalGeometry, Normalizer, Size},
+    },
     error::{Error, Result},
     model::{Model, weights},
     train::run::{RunDir, WeightsNote},
@@ -29,6 +37,11 @@ impl Trained {
         let model = Model::new(&config, note.classes.len(), device);
         let (model, _) = weights::load(model, &path, &arrays)?;
         Ok(Self { classes: note.classes, config, model: model.valid(), device: device.clone() })
+    }
+
+    /// The classes it tells apart, in the order of its probabilities.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
     }
 
     /// Refuses a dataset whose classes are not those the network was trained to tell apart.
@@ -64,5 +77,21 @@ impl Method for Trained {
             localizer: Some(localizer),
             map: image.geometry.restore(&mask),
         }
+    }
+
+    fn answer_in_tiles(
+        &self,
+        image: &RgbImage,
+        geometry: &EvalGeometry,
+        tiling: Tiling,
+    ) -> Option<Answer> {
+        let normalizer = Normalizer::new(self.config.preprocess.normalization);
+        let input = geometry.view(image, &normalizer);
+        let TiledExamination { classifier, localizer, mask } =
+            examine_in_tiles(&self.model, &self.config, &input, tiling, &self.device);
+        // An enlarged copy of the image is not needed any more, and the map takes room.
+        drop(input);
+        let map = geometry.restore_rows(|row, left, line| mask.fill(row, left, line));
+        Some(Answer { classifier: Some(classifier), localizer: Some(localizer), map })
     }
 }

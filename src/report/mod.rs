@@ -9,6 +9,8 @@
 //! Drawing computes no score: every number shown here was computed elsewhere.
 //! Equal input gives equal bytes.
 
+/// The regions of a mask as JSON, CSV and GeoJSON.
+pub mod boxes;
 /// Pixels: text, lines, rectangles and images on one surface.
 pub mod canvas;
 /// Curves with axes and a legend, alone or in a grid.

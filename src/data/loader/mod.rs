@@ -7,11 +7,13 @@
 mod cache;
 mod evaluation;
 mod ordered;
+mod prediction;
 mod training;
 
 use std::{any::Any, path::Path};
 
 pub use evaluation::{EvalImage, EvalImages, EvalLoader, EvalSettings, read_for_evaluation};
+pub use prediction::{Prepared, prefetch};
 pub use training::{Batch, Epoch, TrainLoader, TrainSettings};
 
 use crate::error::Error;

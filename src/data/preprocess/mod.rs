@@ -15,12 +15,14 @@ mod geometry;
 mod planes;
 mod reflect;
 mod resize;
+mod view;
 
 pub use geometry::{EvalGeometry, Offsets};
 pub use planes::{Normalizer, Planes};
 pub use reflect::reflect;
 pub(crate) use reflect::reflected_run;
 pub use resize::{check_upscaled, resize_align_corners, upscale, upscaled_size};
+pub use view::{InputView, Window};
 
 /// Width and height in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
