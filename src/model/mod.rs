@@ -64,11 +64,17 @@ pub struct Model {
 impl Model {
     /// A model for `classes` classes with weights drawn from the settings' seed.
     pub fn new(config: &Config, classes: usize, device: &Device) -> Self {
+        let blank = Self::blank(config, classes, device);
+        let features = blank.backbone.features();
+        init::draw(blank, features, config.seed)
+    }
+
+    /// A model whose weights are yet to be loaded, all of them.
+    pub fn blank(config: &Config, classes: usize, device: &Device) -> Self {
         let backbone = Resnet::new(&config.model, device);
         let head = || Head::new(backbone.features(), classes, config.pool.maps_per_class, device);
         let (localizer, classifier) = (head(), head());
-        let features = backbone.features();
-        init::draw(Self { backbone, localizer, classifier, classes }, features, config.seed)
+        Self { backbone, localizer, classifier, classes }
     }
 
     /// The number of classes told apart.

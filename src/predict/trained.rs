@@ -34,8 +34,15 @@ impl Trained {
         let config = run.config()?;
         let path = run.best();
         let (arrays, note) = weights::read_with_note::<WeightsNote>(&path)?;
-        let model = Model::new(&config, note.classes.len(), device);
-        let (model, _) = weights::load(model, &path, &arrays)?;
+        let model = Model::blank(&config, note.classes.len(), device);
+        let (model, report) = weights::load(model, &path, &arrays)?;
+        if !report.missing.is_empty() {
+            return Err(Error::Weights {
+                problem: format!("weights of an incomplete network ({report})"),
+                remedy: "give a run that `pinpoint train` finished at least an epoch of".to_owned(),
+                path,
+            });
+        }
         Ok(Self { classes: note.classes, config, model: model.valid(), device: device.clone() })
     }
 

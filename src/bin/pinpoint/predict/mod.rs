@@ -228,7 +228,7 @@ impl<'a> Tally<'a> {
         let Self { ui, json, .. } = self;
         let image = input.path.display().to_string();
         let mut told = || match &outcome {
-            Ok(line) if *json => ui.answer(&json!(line).to_string()),
+            Ok(line) if *json => ui.answer(&line.to_json()),
             Ok(line) => ui.answer(&line.to_text()),
             Err(error) => {
                 ui.warn(&format!("{error:#}"));

@@ -68,6 +68,11 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// The line for programs.
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("plain data")
+    }
+
     /// The line for people, in columns.
     pub(super) fn to_text(&self) -> String {
         let percent = |share: f64| format!("{:5.1} %", 100.0 * share);
