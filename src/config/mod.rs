@@ -1,10 +1,13 @@
 //! The settings of one experiment: a tree of plain structs, one per stage.
 //!
-//! Values come from three layers, later ones winning: [`Default`] (the
-//! published setup), a TOML file from `configs/`, and command-line flags (laid
-//! over by the binary). The merged tree is written into the run directory, so
-//! `config.toml` beside the weights always says what really ran.
+//! Values come from layers, later ones winning: [`Default`] and what the
+//! [method](crate::method) changes of it (the published setup), a TOML file from
+//! `configs/` with its section for the method ([`Experiment`]), and command-line
+//! flags (laid over by the binary). The merged tree is written into the run
+//! directory, so `config.toml` beside the weights always says what really ran.
 
+mod baseline;
+mod experiment;
 mod method;
 mod model;
 mod train;
@@ -19,21 +22,25 @@ use crate::{
 };
 
 pub use self::{
+    baseline::{AttentionCut, DeepMilConfig, GradCamConfig, Stage, UnetConfig},
+    experiment::{Experiment, Sweep},
     method::{EraseConfig, Fill, LossConfig, Semantics},
     model::{
-        Alignment, Backbone, Cells, MaskConfig, MaskGradient, ModelConfig, PoolConfig, Statistics,
-        Stem,
+        Alignment, Backbone, Cells, Decision, MaskConfig, MaskGradient, ModelConfig, PoolConfig,
+        Statistics, Stem,
     },
-    train::{OptimizerConfig, Rule, Tie, TrainConfig},
+    train::{Keep, OptimizerConfig, Rule, Tie, TrainConfig},
 };
 
 /// Notes a violated rule: whether it holds, the key, what is wrong with it.
 type Require<'a> = dyn FnMut(bool, &str, &str) + 'a;
 
 /// Everything that decides the outcome of a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
+    /// What is trained: one of [`method::NAMES`](crate::method::NAMES).
+    pub method: String,
     /// Root of every random stream; equal seeds give equal runs.
     pub seed: u64,
     /// Whose reading of the method runs.
@@ -54,6 +61,12 @@ pub struct Config {
     pub erase: EraseConfig,
     /// What is minimized.
     pub loss: LossConfig,
+    /// Attention of Deep MIL.
+    pub deep_mil: DeepMilConfig,
+    /// Where Grad-CAM and its kin look.
+    pub grad_cam: GradCamConfig,
+    /// The network of full supervision.
+    pub unet: UnetConfig,
     /// How long to learn and which epoch to keep.
     pub train: TrainConfig,
     /// How weights are updated.
@@ -161,6 +174,7 @@ impl Config {
         };
         // Spelled out so that a stage added above and forgotten here does not compile.
         let Self {
+            method: _,
             seed: _,
             semantics: _,
             data,
@@ -171,6 +185,9 @@ impl Config {
             mask,
             erase,
             loss,
+            deep_mil,
+            grad_cam: _,
+            unet,
             train,
             optimizer,
         } = self;
@@ -182,6 +199,8 @@ impl Config {
         mask.check(&mut require);
         erase.check(&mut require);
         loss.check(&mut require);
+        deep_mil.check(&mut require);
+        unet.check(&mut require);
         train.check(&mut require);
         optimizer.check(&mut require);
         let cells = (f64::from(preprocess.crop) * model.classifier_scale) as usize;
@@ -248,6 +267,29 @@ impl AugmentConfig {
                 "augment.affine.scale",
                 "must be two positive numbers, the smaller first",
             );
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            method: "minmax".to_owned(),
+            seed: 0,
+            semantics: Semantics::default(),
+            data: DataConfig::default(),
+            preprocess: PreprocessConfig::default(),
+            augment: AugmentConfig::default(),
+            model: ModelConfig::default(),
+            pool: PoolConfig::default(),
+            mask: MaskConfig::default(),
+            erase: EraseConfig::default(),
+            loss: LossConfig::default(),
+            deep_mil: DeepMilConfig::default(),
+            grad_cam: GradCamConfig::default(),
+            unet: UnetConfig::default(),
+            train: TrainConfig::default(),
+            optimizer: OptimizerConfig::default(),
         }
     }
 }

@@ -73,6 +73,8 @@ pub struct PoolConfig {
     pub bottom: Cells,
     /// Weight of the evidence against; 0 leaves it out.
     pub bottom_weight: f64,
+    /// r of log-sum-exp pooling: 0 tends to the mean, ∞ to the maximum.
+    pub sharpness: f64,
     /// Probability that a sorted cell is dropped in training.
     pub dropout: f64,
 }
@@ -91,6 +93,8 @@ pub enum Cells {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MaskConfig {
+    /// What decides which pixels are foreground.
+    pub rule: Decision,
     /// σ′: the normalized score that becomes a mask value of one half.
     pub threshold: f64,
     /// ω: how sharply the mask turns from background to foreground.
@@ -103,6 +107,16 @@ pub struct MaskConfig {
     pub alignment: Alignment,
     /// Whether the classifier's losses reach the localizer through the mask.
     pub gradient: MaskGradient,
+}
+
+/// What decides which pixels are foreground.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// The method's own rule, see `docs/method.md` §7.
+    Method,
+    /// The class's map, brought to `[0, 1]` and cut at `mask.threshold`: one rule for all methods.
+    MinMax,
 }
 
 /// Where the cells of a map lie in the image.
@@ -159,6 +173,8 @@ impl PoolConfig {
             require(possible, key, "must be a positive count, or a fraction in (0, 1]");
         }
         require(self.bottom_weight.is_finite(), "pool.bottom_weight", "must be a number");
+        let sharpness = self.sharpness;
+        require(sharpness > 0.0 && sharpness.is_finite(), "pool.sharpness", "must be positive");
         require((0.0..1.0).contains(&self.dropout), "pool.dropout", "must be in [0, 1)");
     }
 }
@@ -198,6 +214,7 @@ impl Default for PoolConfig {
             top: Cells::Fraction(0.09),
             bottom: Cells::Fraction(0.09),
             bottom_weight: 0.0,
+            sharpness: 10.0,
             dropout: 0.75,
         }
     }
@@ -206,6 +223,7 @@ impl Default for PoolConfig {
 impl Default for MaskConfig {
     fn default() -> Self {
         Self {
+            rule: Decision::Method,
             threshold: 0.5,
             steepness: 8.0,
             low_percentile: 0.0,

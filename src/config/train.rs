@@ -12,15 +12,27 @@ pub struct TrainConfig {
     pub epochs: usize,
     /// Images per step.
     pub batch_size: usize,
-    /// Epochs without a better validation error after which training stops; 0 never stops early.
+    /// Epochs without a better one after which training stops; 0 never stops early.
     pub patience: usize,
-    /// Which of several epochs with the lowest validation error is kept.
+    /// By what the best epoch is chosen.
+    pub keep: Keep,
+    /// Which of several equally good epochs is kept.
     pub tie: Tie,
     /// Steps between two checkpoints within an epoch; 0 saves at the end of epochs only.
     pub checkpoint_steps: usize,
 }
 
-/// Which of several epochs with the lowest validation error is kept.
+/// By what the best epoch is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keep {
+    /// Lowest validation error: how our method was published.
+    LowestError,
+    /// Lowest validation loss: how the baselines were.
+    LowestLoss,
+}
+
+/// Which of several equally good epochs is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tie {
@@ -106,7 +118,14 @@ impl OptimizerConfig {
 
 impl Default for TrainConfig {
     fn default() -> Self {
-        Self { epochs: 400, batch_size: 8, patience: 0, tie: Tie::Latest, checkpoint_steps: 50 }
+        Self {
+            epochs: 400,
+            batch_size: 8,
+            patience: 0,
+            keep: Keep::LowestError,
+            tie: Tie::Latest,
+            checkpoint_steps: 50,
+        }
     }
 }
 

@@ -1,4 +1,132 @@
 //! What a step of training does: our method and its rivals.
+//!
+//! A method is a [`Learner`]: the network it trains, what a step does, and what
+//! the trained network says about an image. Most rivals only read their mask
+//! from a [`Classifier`]. Adding one is a file here and a line in the registry.
 
 /// Min-max entropy with recursive erasing.
 pub mod minmax;
+
+/// Classifiers whose class maps are the mask: CAM-Avg, CAM-Max, CAM-LSE, Wildcat.
+pub mod cam;
+
+/// Attention per class as the mask.
+pub mod deep_mil;
+
+/// Masks from gradients: Grad-CAM, Grad-CAM++, LayerCAM.
+pub mod grad_cam;
+
+/// Full supervision, the upper bound.
+pub mod unet;
+
+/// What training by labels alone shares.
+pub mod classifier;
+
+/// From maps to a mask.
+pub mod decision;
+
+/// What a method must be able to do.
+pub mod learner;
+
+/// Images of any size, seen through overlapping windows.
+pub mod tiles;
+
+pub use self::{
+    classifier::Classifier,
+    learner::{Finding, Judgement, Learned, Learner, Moment, Terms},
+    minmax::step::GradientSum,
+};
+use crate::{
+    config::{Config, Experiment},
+    error::{Error, Result},
+};
+
+/// Something to do with whichever method a name stands for.
+pub trait Visitor {
+    /// What comes of it.
+    type Output;
+
+    /// Does it.
+    fn visit<L: Learner + 'static>(self, learner: L) -> Self::Output;
+}
+
+macro_rules! registry {
+    ($($name:literal => $learner:expr, $about:literal;)*) => {
+        /// The methods that can be trained, as `--method` and `method = "…"` name them.
+        pub const NAMES: &[&str] = &[$($name),*];
+
+        /// What each of [`NAMES`] is, in a line.
+        pub const ABOUT: &[&str] = &[$($about),*];
+
+        fn dispatch<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
+            match name {
+                $($name => Some(visitor.visit($learner)),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+registry! {
+    "minmax" => minmax::Minmax, "min-max entropy with recursive erasing: ours";
+    "cam-avg" => cam::Cam::Average, "class maps, pooled by their mean";
+    "cam-max" => cam::Cam::Max, "class maps, pooled by their maximum";
+    "cam-lse" => cam::Cam::LogSumExp, "class maps, pooled by log-sum-exp";
+    "wildcat" => cam::Cam::Wildcat, "several maps per class, pooled by their highest and lowest cells";
+    "deep-mil" => deep_mil::DeepMil, "attention per class";
+    "grad-cam" => grad_cam::GradCam::Plain, "features weighed by the gradient of a class's score";
+    "grad-cam++" => grad_cam::GradCam::PlusPlus, "the same, positive gradients of decisive cells";
+    "layer-cam" => grad_cam::GradCam::Layer, "the same, positive gradients cell by cell";
+    "unet" => unet::FullSupervision, "full supervision by masks: the upper bound";
+}
+
+/// Does something with the method of that name.
+pub fn with<V: Visitor>(name: &str, visitor: V) -> Result<V::Output> {
+    dispatch(name, visitor).ok_or_else(|| {
+        let known: Vec<String> = NAMES.iter().map(|name| format!("`{name}`")).collect();
+        Error::Setting(vec![format!(
+            "`method` is `{name}`, which cannot be trained; there are {}",
+            known.join(", ")
+        )])
+    })
+}
+
+/// The settings a method was published with, as far as they do not depend on the dataset.
+pub fn published(name: &str) -> Result<Config> {
+    struct Published(String);
+    impl Visitor for Published {
+        type Output = Config;
+        fn visit<L: Learner + 'static>(self, learner: L) -> Config {
+            let mut config = Config { method: self.0, ..Config::default() };
+            learner.published(&mut config);
+            config
+        }
+    }
+    with(name, Published(name.to_owned()))
+}
+
+/// The settings of one row of an experiment, over what its method was published with.
+pub fn settings(experiment: &Experiment, row: &str) -> Result<Config> {
+    experiment.settings(row, &published(experiment.method(row))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_s_published_settings_are_valid_and_name_it() {
+        for name in NAMES {
+            let config = published(name).unwrap();
+            config.check().unwrap();
+            assert_eq!(config.method, *name);
+        }
+        assert_eq!(published("minmax").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn an_unknown_method_is_refused_with_those_there_are() {
+        let message = published("cam-median").unwrap_err().to_string();
+        assert!(message.contains("`cam-median`") && message.contains("`cam-avg`"), "{message}");
+    }
+}

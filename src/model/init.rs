@@ -11,15 +11,19 @@ use crate::rng::{Purpose, Stream};
 /// Draws the weights of a module.
 ///
 /// Backbone convolutions are normal with variance `2 / (k² · out)`, so that the
-/// scale of activations survives depth; heads are uniform in `±1/√features`, biases included.
+/// scale of activations survives depth; heads are uniform in `±1/√inputs`, biases in `±1/√features`.
 /// Batch norm starts as the identity.
 pub(super) fn draw<M: Module>(module: M, features: usize, seed: u64) -> M {
-    let bound = 1.0 / (features as f64).sqrt();
+    let bound = |inputs: usize| 1.0 / (inputs as f64).sqrt();
     params::map(module, |name, shape, weights| {
         let mut stream = Stream::new(seed, Purpose::Init, 0, fnv1a(name));
         let in_head = name.starts_with("localizer.") || name.starts_with("classifier.");
         match *shape {
-            _ if in_head => filled(&weights, || stream.between(-bound, bound)),
+            _ if in_head => {
+                // The inputs of a weight are on its second axis; a bias has none of its own.
+                let bound = bound(shape.get(1).copied().unwrap_or(features));
+                filled(&weights, || stream.between(-bound, bound))
+            }
             [output, _, kernel, _] => {
                 let spread = (2.0 / (kernel * kernel * output) as f64).sqrt();
                 filled(&weights, || spread * stream.normal())

@@ -14,6 +14,18 @@ pub mod resnet;
 /// Class maps and their pooling into scores.
 pub mod wildcat;
 
+/// Class maps on a backbone, and nothing else.
+pub mod cam;
+
+/// Features gathered by attention.
+pub mod attention;
+
+/// Other ways from a class map to its score.
+pub mod pooling;
+
+/// Pixels labelled one by one.
+pub mod unet;
+
 /// Class maps to a soft mask; an image split by it.
 pub mod mask;
 

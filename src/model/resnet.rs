@@ -124,6 +124,12 @@ impl Resnet {
 
     /// Shapes: `[B, 3, H, W]` → `[B, features, ⌈H/stride⌉, ⌈W/stride⌉]`.
     pub fn forward(&self, images: Tensor<4>, pass: Pass) -> Tensor<4> {
+        let [_, _, _, features] = self.stages(images, pass);
+        features
+    }
+
+    /// What `layer1` to `layer4` give, each `[B, C, h, w]`; the last are the features.
+    pub fn stages(&self, images: Tensor<4>, pass: Pass) -> [Tensor<4>; 4] {
         let mut x = relu(self.bn1.forward(self.conv1.forward(images), pass));
         for (conv, norm) in [(&self.conv2, &self.bn2), (&self.conv3, &self.bn3)] {
             if let (Some(conv), Some(norm)) = (conv, norm) {
@@ -131,12 +137,20 @@ impl Resnet {
             }
         }
         x = max_pool(x);
-        for layer in [&self.layer1, &self.layer2, &self.layer3, &self.layer4] {
-            for block in layer {
-                x = block.forward(x, pass);
-            }
-        }
-        x
+        self.layers().map(|layer| {
+            x = layer.iter().fold(x.clone(), |x, block| block.forward(x, pass));
+            x.clone()
+        })
+    }
+
+    /// The features that follow from what a stage, counted from 0, has given.
+    pub fn from_stage(&self, stage: usize, x: Tensor<4>, pass: Pass) -> Tensor<4> {
+        let rest = self.layers().into_iter().skip(stage + 1).flatten();
+        rest.fold(x, |x, block| block.forward(x, pass))
+    }
+
+    fn layers(&self) -> [&Vec<Block>; 4] {
+        [&self.layer1, &self.layer2, &self.layer3, &self.layer4]
     }
 
     /// Channels of the last map.

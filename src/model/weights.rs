@@ -9,13 +9,15 @@ use std::{
     path::Path,
 };
 
-use burn::store::pytorch_reader::{DType as TorchType, PytorchReader};
+use burn::{
+    module::Module,
+    store::pytorch_reader::{DType as TorchType, PytorchReader},
+};
 use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    Model,
     known::verify,
     layers::tensor,
     params::{self, Array},
@@ -111,7 +113,7 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
 ///
 /// Tensors of the same name must have the same shape, and at least the backbone
 /// must be there; heads of another task and torchvision's `fc` are skipped.
-pub fn load(model: Model, path: &Path, arrays: &Arrays) -> Result<(Model, Loaded)> {
+pub fn load<M: Module>(model: M, path: &Path, arrays: &Arrays) -> Result<(M, Loaded)> {
     let arrays: BTreeMap<String, &Array> =
         arrays.iter().map(|(name, array)| (our_name(name), array)).collect();
     let mut report = Loaded::default();

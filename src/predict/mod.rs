@@ -1,25 +1,22 @@
 //! What a method says about an image.
 
-/// What a trained network makes of preprocessed images.
-pub mod examine;
-
-/// Images of any size, examined through overlapping windows.
-pub mod tiles;
-
 mod trained;
 mod trivial;
 
 pub use self::{
-    examine::{Examination, examine, examine_batch, most_probable},
-    tiles::Tiling,
     trained::Trained,
-    trivial::AllOnes,
+    trivial::{AllOnes, CentreGaussian, UNTRAINED, untrained},
 };
+pub use crate::method::{
+    minmax::examine::{Examination, examine, examine_batch, most_probable},
+    tiles::Tiling,
+};
+use image::RgbImage;
+
 use crate::{
     config::PreprocessConfig,
     data::{loader::EvalImage, preprocess::EvalGeometry},
 };
-use image::RgbImage;
 
 /// What a method says about one image, at the image's own resolution.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +31,9 @@ pub struct Answer {
 
 /// Something that says where the object is.
 pub trait Method {
+    /// What it is called, in reports and by `--method`.
+    fn name(&self) -> &str;
+
     /// How images are prepared for it.
     fn preprocess(&self) -> &PreprocessConfig;
 
@@ -52,4 +52,7 @@ pub trait Method {
     ) -> Option<Answer> {
         None
     }
+
+    /// How its soft mask comes about and is cut, for the protocol of a report.
+    fn mask_rule(&self) -> String;
 }

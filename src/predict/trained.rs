@@ -1,49 +1,94 @@
 //! A trained network, opened from its run.
 
+use std::{fmt, path::PathBuf};
+
 use burn::{module::Module as _, tensor::Device};
 use image::RgbImage;
 
-use super::{
-    Answer, Examination, Method, Tiling, examine,
-    tiles::{TiledExamination, examine_in_tiles},
-};
+use super::{Answer, Method, Tiling};
 use crate::{
     config::{Config, PreprocessConfig},
     data::{
         Dataset,
         loader::EvalImage,
-        preprocess::{EvalGeometry, Normalizer, Size},
+        preprocess::{EvalGeometry, InputView, Normalizer},
     },
     error::{Error, Result},
-    model::{Model, weights},
+    method::{self, Finding, Learner, Visitor, learner::input, tiles::TiledFinding},
+    model::weights,
     train::run::{RunDir, WeightsNote},
 };
 
-/// A trained network.
-#[derive(Debug)]
+/// A trained network of any method.
 pub struct Trained {
     classes: Vec<String>,
     config: Config,
-    model: Model,
     device: Device,
+    network: Box<dyn Network>,
+}
+
+/// A network with the method that knows what to ask it, whichever they are.
+trait Network {
+    fn find(&self, image: &EvalImage, told: Option<usize>, of: &Trained) -> Finding;
+    fn find_in_tiles(
+        &self,
+        input: &InputView<'_>,
+        tiling: Tiling,
+        of: &Trained,
+    ) -> Option<TiledFinding>;
+    fn mask_rule(&self, config: &Config) -> String;
+}
+
+struct Opened<L: Learner> {
+    learner: L,
+    network: L::Network,
+}
+
+impl<L: Learner> Network for Opened<L> {
+    fn find(&self, image: &EvalImage, told: Option<usize>, of: &Trained) -> Finding {
+        self.learner.find(&self.network, input(image, &of.device), told, &of.config)
+    }
+
+    fn find_in_tiles(
+        &self,
+        input: &InputView<'_>,
+        tiling: Tiling,
+        of: &Trained,
+    ) -> Option<TiledFinding> {
+        self.learner.find_in_tiles(&self.network, input, tiling, &of.config, &of.device)
+    }
+
+    fn mask_rule(&self, config: &Config) -> String {
+        self.learner.mask_rule(config)
+    }
 }
 
 impl Trained {
     /// Opens the best weights of a run.
     pub fn open(run: &RunDir, device: &Device) -> Result<Self> {
-        let config = run.config()?;
-        let path = run.best();
-        let (arrays, note) = weights::read_with_note::<WeightsNote>(&path)?;
-        let model = Model::blank(&config, note.classes.len(), device);
-        let (model, report) = weights::load(model, &path, &arrays)?;
-        if !report.missing.is_empty() {
-            return Err(Error::Weights {
-                problem: format!("weights of an incomplete network ({report})"),
-                remedy: "give a run that `pinpoint train` finished at least an epoch of".to_owned(),
-                path,
-            });
+        struct Open<'a>(&'a RunDir, Config, &'a Device);
+        impl Visitor for Open<'_> {
+            type Output = Result<Trained>;
+            fn visit<L: Learner + 'static>(self, learner: L) -> Result<Trained> {
+                let Self(run, config, device) = self;
+                let path = run.best();
+                let (arrays, note) = weights::read_with_note::<WeightsNote>(&path)?;
+                let network = learner.blank(&config, note.classes.len(), device);
+                let (network, loaded) = weights::load(network, &path, &arrays)?;
+                if !loaded.missing.is_empty() {
+                    return Err(incomplete(path, &loaded));
+                }
+                let network = Box::new(Opened { learner, network: network.valid() });
+                Ok(Trained { classes: note.classes, config, device: device.clone(), network })
+            }
         }
-        Ok(Self { classes: note.classes, config, model: model.valid(), device: device.clone() })
+        let config = run.config()?;
+        method::with(&config.method.clone(), Open(run, config, device))?
+    }
+
+    /// The settings it was trained with.
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// The classes it tells apart, in the order of its probabilities.
@@ -69,21 +114,17 @@ impl Trained {
 }
 
 impl Method for Trained {
+    fn name(&self) -> &str {
+        &self.config.method
+    }
+
     fn preprocess(&self) -> &PreprocessConfig {
         &self.config.preprocess
     }
 
-    /// The mask weighs every class's map by its probability, so it needs to be told nothing.
-    fn answer(&self, image: &EvalImage, _told: Option<usize>) -> Answer {
-        let Size { width, height } = image.geometry.padded;
-        let size = [height as usize, width as usize];
-        let Examination { classifier, localizer, mask } =
-            examine(&self.model, &self.config, image.input.clone(), size, &self.device);
-        Answer {
-            classifier: Some(classifier),
-            localizer: Some(localizer),
-            map: image.geometry.restore(&mask),
-        }
+    fn answer(&self, image: &EvalImage, told: Option<usize>) -> Answer {
+        let Finding { classifier, localizer, mask } = self.network.find(image, told, self);
+        Answer { classifier, localizer, map: image.geometry.restore(&mask) }
     }
 
     fn answer_in_tiles(
@@ -94,11 +135,31 @@ impl Method for Trained {
     ) -> Option<Answer> {
         let normalizer = Normalizer::new(self.config.preprocess.normalization);
         let input = geometry.view(image, &normalizer);
-        let TiledExamination { classifier, localizer, mask } =
-            examine_in_tiles(&self.model, &self.config, &input, tiling, &self.device);
+        let TiledFinding { classifier, localizer, mask } =
+            self.network.find_in_tiles(&input, tiling, self)?;
         // An enlarged copy of the image is not needed any more, and the map takes room.
         drop(input);
         let map = geometry.restore_rows(|row, left, line| mask.fill(row, left, line));
-        Some(Answer { classifier: Some(classifier), localizer: Some(localizer), map })
+        Some(Answer { classifier, localizer, map })
+    }
+
+    fn mask_rule(&self) -> String {
+        self.network.mask_rule(&self.config)
+    }
+}
+
+fn incomplete(path: PathBuf, loaded: &weights::Loaded) -> Error {
+    Error::Weights {
+        path,
+        problem: format!("weights of an incomplete network ({loaded})"),
+        remedy: "give a run as `pinpoint train` wrote it".to_owned(),
+    }
+}
+
+impl fmt::Debug for Trained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { classes, config, .. } = self;
+        let mut debug = f.debug_struct("Trained");
+        debug.field("classes", classes).field("config", config).finish_non_exhaustive()
     }
 }

@@ -11,10 +11,16 @@ pub fn training_curves(records: &[EpochRecord]) -> Grid {
     };
     let mut losses = Chart::new("Losses", "epoch", "mean over images");
     losses.add("localizer", curve(&|record| Some(record.loss_localizer)));
-    losses.add("foreground", curve(&|record| Some(record.loss_foreground)));
-    losses.add("background", curve(&|record| Some(record.loss_background)));
+    for (name, points) in [
+        ("foreground", curve(&|record| record.loss_foreground)),
+        ("background", curve(&|record| record.loss_background)),
+    ] {
+        if !points.is_empty() {
+            losses.add(name, points);
+        }
+    }
 
-    let mut errors = Chart::new("Classification error", "epoch", "% of images");
+    let mut errors = Chart::new("Error", "epoch", "%");
     errors.add("training", curve(&|record| Some(record.train_error)));
     errors.add("validation", curve(&|record| record.valid_error));
     if let Some(best) = records.iter().rev().find(|record| record.best) {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::method::minmax::losses::Losses;
+use crate::method::Terms;
 
 /// Something that happened during training.
 #[derive(Debug)]
@@ -32,12 +32,12 @@ pub enum Event<'a> {
         epoch: usize,
         /// Counted from 0.
         step: usize,
-        /// Of this batch.
-        losses: Losses,
+        /// Loss of this batch.
+        terms: Terms,
         /// Images learned from.
         images: usize,
-        /// Of them, named wrongly.
-        mistakes: usize,
+        /// Of them, named wrongly; a segmenter counts the share of wrong pixels of each.
+        mistakes: f64,
     },
     /// An epoch is over and validated.
     Epoch(&'a EpochRecord),
@@ -54,17 +54,17 @@ pub struct EpochRecord {
     pub learning_rate: f64,
     /// Mean over the training images.
     pub loss_localizer: f64,
-    /// Mean over the training images.
-    pub loss_foreground: f64,
-    /// Mean over the training images.
-    pub loss_background: f64,
-    /// Classifier's mistakes on the foreground of training images, in percent.
+    /// Mean over the training images; none if the method has no such loss.
+    pub loss_foreground: Option<f64>,
+    /// Likewise.
+    pub loss_background: Option<f64>,
+    /// Mistakes on training images (of ours, on their foreground), in percent.
     pub train_error: f64,
     /// Looks taken per image: 1 without erasing.
     pub looks: f64,
-    /// Classifier's mistakes on validation images, in percent; none without a validation split.
+    /// Mistakes on validation images, in percent; none without a validation split.
     pub valid_error: Option<f64>,
-    /// Localizer's plus classifier's cross-entropy on validation images.
+    /// Cross-entropy on validation images (of ours, of localizer plus classifier).
     pub valid_loss: Option<f64>,
     /// Whether this epoch's weights are the best so far.
     pub best: bool,

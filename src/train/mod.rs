@@ -14,7 +14,7 @@ pub mod optimizer;
 
 mod validate;
 
-use std::{path::Path, sync::Arc, time::Instant};
+use std::{path::Path, time::Instant};
 
 use burn::{module::Module as _, tensor::Device};
 
@@ -26,18 +26,15 @@ use self::{
     validate::{Validation, validate},
 };
 use crate::{
-    config::{Config, Fill, Tie},
-    data::{
-        Dataset,
-        image::read_rgb,
-        loader::{Batch, TrainLoader, TrainSettings},
-    },
+    config::{Config, Fill, Keep, Tie},
+    data::{Dataset, image::read_rgb, loader::Lessons},
     error::{Error, Result},
-    method::minmax::{Outcome, Step, dropout::Dropout, erase::Trust},
+    method::{
+        self, Learner, Moment, Visitor,
+        learner::{BatchOf, images},
+    },
     model::{
-        Model, Pass, Rules,
-        layers::tensor,
-        params,
+        Pass, params,
         weights::{self, Arrays},
     },
 };
@@ -66,14 +63,30 @@ pub enum Ending {
     Interrupted,
 }
 
-/// Trains until the last epoch, or until the observer wants to stop.
+/// Trains the settings' method until the last epoch, or until the observer wants to stop.
 ///
 /// Goes on from the run's checkpoint if there is one. The outcome depends on the
 /// settings, the seed and the data only: not on the number of threads, nor on how
 /// often the run was interrupted.
 pub fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result<Ending> {
-    let mut training = Training::start(task, run, observer)?;
-    let (epochs, steps) = (task.config.train.epochs, training.loader.batches());
+    struct Fit<'a>(&'a Task<'a>, &'a RunDir, &'a mut dyn Observer);
+    impl Visitor for Fit<'_> {
+        type Output = Result<Ending>;
+        fn visit<L: Learner + 'static>(self, learner: L) -> Result<Ending> {
+            fit_with(learner, self.0, self.1, self.2)
+        }
+    }
+    method::with(&task.config.method, Fit(task, run, observer))?
+}
+
+fn fit_with<L: Learner>(
+    learner: L,
+    task: &Task<'_>,
+    run: &RunDir,
+    observer: &mut dyn Observer,
+) -> Result<Ending> {
+    let mut training = Training::start(learner, task, run, observer)?;
+    let (epochs, steps) = (task.config.train.epochs, training.lessons.batches());
     let from = (training.position.epoch, training.position.step);
     observer.hear(&Event::Started { epochs, steps, from });
     if from == (0, 0) {
@@ -84,7 +97,7 @@ pub fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result
     while training.position.epoch < epochs && !training.out_of_patience() {
         let epoch = training.position.epoch;
         let started = Instant::now();
-        for batch in training.loader.epoch(epoch as u64, training.position.step) {
+        for batch in training.lessons.epoch(epoch as u64, training.position.step) {
             training.learn(&batch?, observer)?;
             if observer.wants_to_stop() {
                 training.position.sums.seconds += started.elapsed().as_secs_f64();
@@ -100,21 +113,27 @@ pub fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result
 }
 
 /// A run in progress.
-struct Training<'a> {
+struct Training<'a, L: Learner> {
+    learner: L,
     task: &'a Task<'a>,
     run: &'a RunDir,
-    model: Model,
+    model: L::Network,
     optimizer: Optimizer,
-    loader: TrainLoader,
+    lessons: L::Lessons,
     mean_colour: [f32; 3],
     position: Position,
 }
 
-impl<'a> Training<'a> {
-    fn start(task: &'a Task<'a>, run: &'a RunDir, observer: &mut dyn Observer) -> Result<Self> {
+impl<'a, L: Learner> Training<'a, L> {
+    fn start(
+        learner: L,
+        task: &'a Task<'a>,
+        run: &'a RunDir,
+        observer: &mut dyn Observer,
+    ) -> Result<Self> {
         let Task { config, dataset, .. } = task;
         let device = task.device.clone().autodiff();
-        let mut model = Model::new(config, dataset.classes.len(), &device);
+        let mut model = learner.network(config, dataset.classes.len(), &device);
         let mut optimizer = Optimizer::new(config.optimizer.clone());
         let mut position = Position { dataset: fingerprint(dataset), ..Position::default() };
         match run.restore()? {
@@ -129,7 +148,7 @@ impl<'a> Training<'a> {
                 position = saved;
             }
             None => {
-                if let Some(path) = task.weights {
+                if let Some(path) = task.weights.filter(|_| L::HAS_BACKBONE) {
                     let (loaded, report) = weights::load(model, path, &weights::read(path)?)?;
                     model = loaded;
                     observer.hear(&Event::Note(&report.to_string()));
@@ -137,84 +156,65 @@ impl<'a> Training<'a> {
             }
         }
         Ok(Self {
+            learner,
             task,
             run,
             model,
             optimizer,
-            loader: task.loader(),
+            lessons: L::Lessons::open(dataset, config, task.workers)?,
             mean_colour: task.mean_colour()?,
             position,
         })
     }
 
     /// Learns from one batch.
-    fn learn(&mut self, batch: &Batch, observer: &mut dyn Observer) -> Result<()> {
+    fn learn(&mut self, batch: &BatchOf<L>, observer: &mut dyn Observer) -> Result<()> {
         let config = self.task.config;
         let epoch = self.position.epoch;
-        let outcome = self.step(batch);
-        if !outcome.losses.is_finite() {
+        let learned = self.learner.learn(&self.model, batch, &self.moment());
+        if !learned.terms.total().is_finite() {
             return Err(Error::Diverged {
                 epoch,
                 step: self.position.step,
-                loss: outcome.losses.total(),
+                loss: learned.terms.total(),
                 saved: self.run.checkpoint(),
             });
         }
         let rate = learning_rate(&config.optimizer, config.semantics, epoch);
         let model = self.model.clone();
-        self.model = self.optimizer.update(model, outcome.gradients, rate);
+        self.model = self.optimizer.update(model, learned.gradients, rate);
 
-        let images = batch.labels.len();
+        let images = batch.as_ref().labels.len();
         let event = Event::Step {
             epoch,
             step: self.position.step,
-            losses: outcome.losses,
+            terms: learned.terms,
             images,
-            mistakes: outcome.mistakes,
+            mistakes: learned.mistakes,
         };
         observer.hear(&event);
         self.position.step += 1;
         let sums = &mut self.position.sums;
         sums.images += images;
-        sums.looks += outcome.looks.iter().sum::<usize>();
-        sums.mistakes += outcome.mistakes;
-        sums.localizer += outcome.losses.localizer * images as f64;
-        sums.foreground += outcome.losses.foreground * images as f64;
-        sums.background += outcome.losses.background * images as f64;
+        sums.looks += learned.looks;
+        sums.mistakes += learned.mistakes;
+        sums.terms.add(&learned.terms, images as f64);
         Ok(())
     }
 
-    fn step(&self, batch: &Batch) -> Outcome {
-        let config = self.task.config;
-        let epoch = self.position.epoch;
-        let size = [batch.height, batch.width];
-        let cells = self.model.cells(size, &Rules::new(config));
-        let dropout = Dropout::draw(
-            config.pool.dropout,
-            self.model.classes(),
-            cells,
-            config.seed,
-            epoch as u64,
-            &batch.samples,
-        );
-        let shape = [batch.labels.len(), 3, batch.height, batch.width];
-        Step {
-            config,
-            model: &self.model,
-            images: tensor(batch.images.clone(), shape, &self.task.device),
-            labels: &batch.labels,
-            dropout: &dropout,
-            rounds: if epoch < config.erase.first_epoch { 0 } else { config.erase.rounds },
-            trust: Trust::new(batch.labels.len(), config.erase.sigma, config.semantics),
+    fn moment(&self) -> Moment<'_> {
+        Moment {
+            config: self.task.config,
+            epoch: self.position.epoch,
+            device: &self.task.device,
             mean_colour: self.mean_colour,
         }
-        .run()
     }
 
     /// Validates, keeps the weights if they are the best, and moves to the next epoch.
     fn end_epoch(&mut self, observer: &mut dyn Observer) -> Result<()> {
         let started = Instant::now();
-        let validation = validate(self.task, &self.model.valid())?;
+        let validation = self.validate()?;
         let epoch = self.position.epoch;
         let best = self.is_best(validation);
         if let Some(Validation { error, loss }) = validation.filter(|_| best) {
@@ -238,14 +238,26 @@ impl<'a> Training<'a> {
         self.save(observer)
     }
 
-    /// Whether these weights are to be kept, by validation error and then the tie rule.
+    fn validate(&self) -> Result<Option<Validation>> {
+        let (model, moment) = (self.model.valid(), self.moment());
+        validate(self.task, |image, sample| {
+            let truth = self.lessons.truth(sample, image.geometry.original)?;
+            Ok(self.learner.judge(&model, image, &truth, &moment))
+        })
+    }
+
+    /// Whether these weights are to be kept, by validation error or loss and then the tie rule.
     fn is_best(&self, validation: Option<Validation>) -> bool {
         let (Some(now), Some(best)) = (validation, self.position.best) else { return true };
         let wins_tie = match self.task.config.train.tie {
             Tie::Latest => true,
             Tie::LowerLoss => now.loss < best.loss,
         };
-        now.error < best.error || (now.error == best.error && wins_tie)
+        let (now, best) = match self.task.config.train.keep {
+            Keep::LowestError => (now.error, best.error),
+            Keep::LowestLoss => (now.loss, best.loss),
+        };
+        now < best || (now == best && wins_tie)
     }
 
     fn out_of_patience(&self) -> bool {
@@ -264,13 +276,14 @@ impl<'a> Training<'a> {
         let config = self.task.config;
         let epoch = self.position.epoch;
         let images = sums.images.max(1) as f64;
+        let terms = sums.terms.over(images);
         EpochRecord {
             epoch,
             learning_rate: learning_rate(&config.optimizer, config.semantics, epoch),
-            loss_localizer: sums.localizer / images,
-            loss_foreground: sums.foreground / images,
-            loss_background: sums.background / images,
-            train_error: 100.0 * sums.mistakes as f64 / images,
+            loss_localizer: terms.localizer,
+            loss_foreground: terms.foreground,
+            loss_background: terms.background,
+            train_error: 100.0 * sums.mistakes / images,
             looks: sums.looks as f64 / images,
             valid_error: validation.map(|found| found.error),
             valid_loss: validation.map(|found| found.loss),
@@ -296,12 +309,10 @@ impl<'a> Training<'a> {
         let config = self.task.config;
         // The augmented images of an epoch that was never trained on.
         let epoch = config.train.epochs as u64;
-        for (seen, batch) in self.loader.epoch(epoch, 0).enumerate() {
-            let batch = batch?;
-            let shape = [batch.labels.len(), 3, batch.height, batch.width];
-            let images = tensor(batch.images, shape, &self.task.device);
+        for (seen, batch) in self.lessons.epoch(epoch, 0).enumerate() {
+            let images = images(batch?.as_ref(), &self.task.device);
             let pass = Pass::Calibrate { seen };
-            self.model.localize(images.autodiff(), pass, &Rules::new(config), None);
+            self.learner.pass(&self.model, images.autodiff(), pass, config);
         }
         Ok(())
     }
@@ -335,19 +346,6 @@ impl<'a> Training<'a> {
 }
 
 impl Task<'_> {
-    fn loader(&self) -> TrainLoader {
-        let Config { seed, data, preprocess, augment, train, .. } = self.config;
-        let settings = TrainSettings {
-            batch_size: train.batch_size,
-            seed: *seed,
-            workers: self.workers,
-            cache_mib: data.cache_mib,
-            max_megapixels: data.max_megapixels,
-        };
-        let samples = Arc::from(self.dataset.train.as_slice());
-        TrainLoader::new(samples, preprocess.clone(), augment.clone(), settings)
-    }
-
     /// The mean colour of the training images, if erasing needs it.
     fn mean_colour(&self) -> Result<[f32; 3]> {
         let Config { data, preprocess, erase, .. } = self.config;

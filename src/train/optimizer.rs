@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use burn::tensor::{Device, Tensor};
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor},
+};
 
 use crate::{
     config::{OptimizerConfig, Rule},
-    method::minmax::step::GradientSum,
+    method::GradientSum,
     model::{
-        Model,
         layers::{tensor, values},
         params::{self, Array},
     },
@@ -33,14 +35,14 @@ impl Optimizer {
     }
 
     /// Moves the weights against their gradient; those without a gradient stay.
-    pub fn update(&mut self, model: Model, gradients: GradientSum, learning_rate: f64) -> Model {
+    pub fn update<M: Module>(&mut self, model: M, gradients: GradientSum, rate: f64) -> M {
         self.steps += 1;
         let mut gradients = gradients;
         params::map(model, |name, _, weights| match gradients.remove(name) {
             None => weights,
             Some(gradient) => {
                 let gradient = gradient + weights.clone() * self.config.weight_decay;
-                weights - self.direction(name, gradient) * learning_rate
+                weights - self.direction(name, gradient) * rate
             }
         })
     }

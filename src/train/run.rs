@@ -15,6 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use burn::module::Module;
 use serde::{Deserialize, Serialize};
 
 use super::event::EpochRecord;
@@ -22,8 +23,9 @@ use crate::{
     config::{Config, Normalization, Semantics},
     data::Dataset,
     error::{Error, Result},
+    method::Terms,
     model::{
-        Model, params,
+        params,
         weights::{self, Arrays, write_atomically},
     },
 };
@@ -76,10 +78,8 @@ pub struct Position {
 pub struct Sums {
     pub images: usize,
     pub looks: usize,
-    pub mistakes: usize,
-    pub localizer: f64,
-    pub foreground: f64,
-    pub background: f64,
+    pub mistakes: f64,
+    pub terms: Terms,
     pub seconds: f64,
 }
 
@@ -169,7 +169,12 @@ impl RunDir {
     }
 
     /// Saves where the run stands.
-    pub fn save(&self, model: &Model, memory: Arrays, position: &Position) -> Result<PathBuf> {
+    pub fn save(
+        &self,
+        model: &impl Module,
+        memory: Arrays,
+        position: &Position,
+    ) -> Result<PathBuf> {
         let mut arrays = params::collect(model);
         arrays.extend(memory.into_iter().map(|(name, array)| (format!("optimizer.{name}"), array)));
         let path = self.checkpoint();

@@ -1,29 +1,32 @@
 //! The score that chooses the epoch to keep.
 //!
-//! It looks at classes only: masks are for evaluation, never for choosing.
+//! It is of what training learns from: a method that sees labels is judged by
+//! labels, and masks choose only what was trained on masks.
 
 use super::Task;
 use crate::{
     data::{
-        loader::{EvalLoader, EvalSettings},
-        preprocess::Size,
+        Sample,
+        loader::{EvalImage, EvalLoader, EvalSettings},
     },
     error::Result,
-    model::Model,
-    predict::examine,
+    method::Judgement,
 };
 
-/// How well a validation split was classified.
+/// How well a validation split was learned.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Validation {
-    /// Share of images the classifier names wrongly on their foreground, in percent.
+    /// Share of images that are named wrongly, or of pixels, in percent.
     pub(super) error: f64,
-    /// Mean cross-entropy of localizer plus classifier.
+    /// Mean loss.
     pub(super) loss: f64,
 }
 
-/// Classifies the validation split; none without one.
-pub(super) fn validate(task: &Task<'_>, model: &Model) -> Result<Option<Validation>> {
+/// Judges the validation split; none without one.
+pub(super) fn validate(
+    task: &Task<'_>,
+    judge: impl Fn(&EvalImage, &Sample) -> Result<Judgement>,
+) -> Result<Option<Validation>> {
     let samples = &task.dataset.valid;
     if samples.is_empty() {
         return Ok(None);
@@ -32,18 +35,12 @@ pub(super) fn validate(task: &Task<'_>, model: &Model) -> Result<Option<Validati
     let settings =
         EvalSettings { workers: task.workers, max_megapixels: task.config.data.max_megapixels };
     let images = EvalLoader::new(paths, task.config.preprocess.clone(), settings);
-    let (mut mistakes, mut loss) = (0, 0.0);
+    let (mut mistakes, mut losses) = (0.0, 0.0);
     for (image, sample) in images.images().zip(samples) {
-        let image = image?;
-        let Size { width, height } = image.geometry.padded;
-        let size = [height as usize, width as usize];
-        let found = examine(model, task.config, image.input, size, &task.device);
-        mistakes += usize::from(found.class() != sample.label);
-        let surprise = |probabilities: &[f32]| {
-            -f64::from(probabilities[sample.label].max(f32::MIN_POSITIVE)).ln()
-        };
-        loss += surprise(&found.classifier) + surprise(&found.localizer);
+        let Judgement { mistake, loss } = judge(&image?, sample)?;
+        mistakes += mistake;
+        losses += loss;
     }
     let count = samples.len() as f64;
-    Ok(Some(Validation { error: 100.0 * mistakes as f64 / count, loss: loss / count }))
+    Ok(Some(Validation { error: 100.0 * mistakes / count, loss: losses / count }))
 }

@@ -3,16 +3,23 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use pinpoint::config::Config;
+use pinpoint::{
+    config::{Config, Experiment},
+    method,
+};
 use toml::{Table, Value};
 
 /// The settings of a run: a file, and what is changed from one run to the next
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Settings")]
 pub(crate) struct Overrides {
-    /// Settings file; what it leaves out keeps its default
+    /// Settings file; what it leaves out is as the method was published
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+
+    /// What to train: a method's name, or a `[methods.NAME]` of the settings file
+    #[arg(long, value_name = "NAME", long_help = methods())]
+    method: Option<String>,
 
     /// Change one setting, as in `--set erase.sigma=5`; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -35,18 +42,29 @@ impl Overrides {
     /// The merged settings, checked.
     pub(crate) fn settings(self) -> anyhow::Result<Config> {
         // Spelled out so that a flag added above and forgotten here does not compile.
-        let Self { config: path, changes, seed, epochs, erase_rounds } = self;
-        let base = match path {
-            Some(path) => Config::load(&path)?,
-            None => Config::default(),
+        let Self { config: path, method, changes, seed, epochs, erase_rounds } = self;
+        let experiment = match path {
+            Some(path) => Experiment::load(&path)?,
+            None => Experiment::default(),
         };
-        let mut config = changed(base, &changes)?;
+        let row = method.as_deref().or(experiment.default_method()).unwrap_or("minmax");
+        let mut config = changed(method::settings(&experiment, row)?, &changes)?;
         overlay(&mut config.seed, seed);
         overlay(&mut config.train.epochs, epochs);
         overlay(&mut config.erase.rounds, erase_rounds);
         config.check()?;
         Ok(config)
     }
+}
+
+/// What `--method` may be.
+fn methods() -> String {
+    let mut text =
+        "What to train: a method's name, or a `[methods.NAME]` of the settings file\n".to_owned();
+    for (name, about) in method::NAMES.iter().zip(method::ABOUT) {
+        text.push_str(&format!("\n{name:16} {about}"));
+    }
+    text
 }
 
 fn overlay<T>(setting: &mut T, flag: Option<T>) {

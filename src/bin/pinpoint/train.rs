@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 use pinpoint::{
     data::{Dataset, Layout, OpenOptions, split::cut_validation},
     device,
-    method::minmax::losses::Losses,
+    method::Terms,
     model::weights::write_atomically,
     report::training_curves,
     train::{Ending, EpochRecord, Event, Observer, Task, fit, run::RunDir},
@@ -135,6 +135,17 @@ pub(crate) fn use_threads(asked: Option<usize>) -> anyhow::Result<usize> {
     Ok(threads)
 }
 
+/// The loss, term by term if it has several.
+fn describe(terms: &Terms) -> String {
+    match (terms.foreground, terms.background) {
+        (Some(foreground), Some(background)) => format!(
+            "localizer {:.3}, foreground {foreground:.3}, background {background:.3}",
+            terms.localizer
+        ),
+        _ => format!("loss {:.3}", terms.localizer),
+    }
+}
+
 /// Width and height of `curves.png`, in pixels.
 const CURVES: (u32, u32) = (1200, 1000);
 
@@ -146,13 +157,13 @@ struct Watcher<'a> {
     progress: Option<Progress>,
     started: Instant,
     images: usize,
-    mistakes: usize,
+    mistakes: f64,
 }
 
 impl<'a> Watcher<'a> {
     fn new(ui: &'a mut Ui, run: &'a RunDir, stop: Arc<AtomicBool>) -> Self {
         let started = Instant::now();
-        Self { ui, run, stop, progress: None, started, images: 0, mistakes: 0 }
+        Self { ui, run, stop, progress: None, started, images: 0, mistakes: 0.0 }
     }
 
     fn begin(&mut self, epochs: usize, steps: usize, (epoch, step): (usize, usize)) {
@@ -164,34 +175,34 @@ impl<'a> Watcher<'a> {
         self.progress = Some(progress);
     }
 
-    fn step(&mut self, epoch: usize, losses: &Losses, images: usize, mistakes: usize) {
+    fn step(&mut self, epoch: usize, terms: &Terms, images: usize, mistakes: f64) {
         self.images += images;
         self.mistakes += mistakes;
         if let Some(progress) = &self.progress {
             let speed = self.images as f64 / self.started.elapsed().as_secs_f64();
             progress.describe(format!(
-                "epoch {epoch}: localizer {:.3}, foreground {:.3}, background {:.3}, \
-                 error {:.1} %, {speed:.1} images/s",
-                losses.localizer,
-                losses.foreground,
-                losses.background,
-                100.0 * self.mistakes as f64 / self.images as f64,
+                "epoch {epoch}: {}, error {:.1} %, {speed:.1} images/s",
+                describe(terms),
+                100.0 * self.mistakes / self.images as f64,
             ));
             progress.inc(1);
         }
     }
 
     fn epoch(&mut self, record: &EpochRecord) {
-        (self.images, self.mistakes, self.started) = (0, 0, Instant::now());
+        (self.images, self.mistakes, self.started) = (0, 0.0, Instant::now());
         let valid = record.valid_error.map_or_else(String::new, |error| {
             format!(", validation error {error:.2} %{}", if record.best { " (best)" } else { "" })
         });
+        let terms = Terms {
+            localizer: record.loss_localizer,
+            foreground: record.loss_foreground,
+            background: record.loss_background,
+        };
         let line = format!(
-            "epoch {}: losses {:.4} {:.4} {:.4}, training error {:.2} %{valid}, {:.1} s",
+            "epoch {}: {}, training error {:.2} %{valid}, {:.1} s",
             record.epoch,
-            record.loss_localizer,
-            record.loss_foreground,
-            record.loss_background,
+            describe(&terms),
             record.train_error,
             record.seconds,
         );
@@ -223,8 +234,8 @@ impl Observer for Watcher<'_> {
         match event {
             Event::Note(text) => self.ui.note(text),
             Event::Started { epochs, steps, from } => self.begin(*epochs, *steps, *from),
-            Event::Step { epoch, losses, images, mistakes, .. } => {
-                self.step(*epoch, losses, *images, *mistakes);
+            Event::Step { epoch, terms, images, mistakes, .. } => {
+                self.step(*epoch, terms, *images, *mistakes);
             }
             Event::Epoch(record) => self.epoch(record),
             _ => {}

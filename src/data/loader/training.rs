@@ -15,7 +15,7 @@ use super::{
     panicked,
 };
 use crate::{
-    config::{AugmentConfig, PreprocessConfig},
+    config::{AugmentConfig, Config, PreprocessConfig},
     data::{
         Sample,
         augment::{Variation, check_crop},
@@ -60,6 +60,26 @@ pub struct TrainSettings {
     pub cache_mib: usize,
     /// Images above this many megapixels are refused.
     pub max_megapixels: u32,
+}
+
+impl AsRef<Self> for Batch {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+impl TrainSettings {
+    /// What the settings of a run say.
+    pub fn new(config: &Config, workers: usize) -> Self {
+        let Config { seed, data, train, .. } = config;
+        Self {
+            batch_size: train.batch_size,
+            seed: *seed,
+            workers,
+            cache_mib: data.cache_mib,
+            max_megapixels: data.max_megapixels,
+        }
+    }
 }
 
 /// Loads the training split, epoch by epoch.

@@ -23,4 +23,133 @@ pub mod fill;
 /// One step of training, without the optimizer.
 pub mod step;
 
-pub use self::step::{Outcome, Step};
+/// What a trained network makes of preprocessed images.
+pub mod examine;
+
+/// The same for images of any size.
+pub mod tiled;
+
+use burn::tensor::{Device, Tensor};
+
+use self::{dropout::Dropout, erase::Trust, examine::examine_batch, tiled::examine_in_tiles};
+pub use self::{
+    examine::Examination,
+    step::{Outcome, Step},
+};
+use super::{
+    learner::{Finding, Judgement, Learned, Learner, Moment, Terms, images, input, surprise},
+    tiles::{TiledFinding, Tiling},
+};
+use crate::{
+    config::Config,
+    data::{
+        loader::{Batch, EvalImage, TrainLoader},
+        preprocess::InputView,
+    },
+    model::{Model, Pass, Rules},
+};
+
+/// The method, to be trained and asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Minmax;
+
+impl Learner for Minmax {
+    type Network = Model;
+    type Lessons = TrainLoader;
+
+    /// The defaults of all settings are what this method was published with.
+    fn published(&self, _config: &mut Config) {}
+
+    fn network(&self, config: &Config, classes: usize, device: &Device) -> Model {
+        Model::new(config, classes, device)
+    }
+
+    fn blank(&self, config: &Config, classes: usize, device: &Device) -> Model {
+        Model::blank(config, classes, device)
+    }
+
+    fn learn(&self, model: &Model, batch: &Batch, moment: &Moment<'_>) -> Learned {
+        let Moment { config, epoch, .. } = *moment;
+        let cells = model.cells([batch.height, batch.width], &Rules::new(config));
+        let dropout = Dropout::draw(
+            config.pool.dropout,
+            model.classes(),
+            cells,
+            config.seed,
+            epoch as u64,
+            &batch.samples,
+        );
+        let step = Step {
+            config,
+            model,
+            images: images(batch, moment.device),
+            labels: &batch.labels,
+            dropout: &dropout,
+            rounds: if epoch < config.erase.first_epoch { 0 } else { config.erase.rounds },
+            trust: Trust::new(batch.labels.len(), config.erase.sigma, config.semantics),
+            mean_colour: moment.mean_colour,
+        };
+        let Outcome { losses, gradients, mistakes, looks, .. } = step.run();
+        let terms = Terms {
+            localizer: losses.localizer,
+            foreground: Some(losses.foreground),
+            background: Some(losses.background),
+        };
+        let looks = looks.iter().sum();
+        Learned { terms, gradients, mistakes: mistakes as f64, looks }
+    }
+
+    /// By the class only: the classifier's mistake, and the surprise of both heads.
+    fn judge(
+        &self,
+        model: &Model,
+        image: &EvalImage,
+        label: &usize,
+        moment: &Moment<'_>,
+    ) -> Judgement {
+        let found = examined(model, input(image, moment.device), moment.config);
+        Judgement {
+            mistake: f64::from(u8::from(found.class() != *label)),
+            loss: surprise(&found.classifier, *label) + surprise(&found.localizer, *label),
+        }
+    }
+
+    /// The mask weighs every class's map by its probability, so it needs to be told nothing.
+    fn find(
+        &self,
+        model: &Model,
+        image: Tensor<4>,
+        _told: Option<usize>,
+        config: &Config,
+    ) -> Finding {
+        let Examination { classifier, localizer, mask } = examined(model, image, config);
+        Finding { classifier: Some(classifier), localizer: Some(localizer), mask }
+    }
+
+    fn find_in_tiles(
+        &self,
+        model: &Model,
+        input: &InputView<'_>,
+        tiling: Tiling,
+        config: &Config,
+        device: &Device,
+    ) -> Option<TiledFinding> {
+        Some(examine_in_tiles(model, config, input, tiling, device))
+    }
+
+    fn pass(&self, model: &Model, images: Tensor<4>, pass: Pass, config: &Config) {
+        model.localize(images, pass, &Rules::new(config), None);
+    }
+
+    fn mask_rule(&self, config: &Config) -> String {
+        format!(
+            "class maps weighed by probability, brought to [0, 1], cut at {}",
+            config.mask.threshold
+        )
+    }
+}
+
+fn examined(model: &Model, image: Tensor<4>, config: &Config) -> Examination {
+    let mut found = examine_batch(model, config, image);
+    found.pop().expect("one image gives one examination")
+}

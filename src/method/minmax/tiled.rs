@@ -1,12 +1,12 @@
-//! Our method on an image of any size.
+//! What a trained network makes of an image of any size.
 
 use burn::tensor::{Device, activation::softmax};
 use rayon::prelude::*;
 
-use super::{ClassMaps, SoftMask, Tiling, assemble, blend::aligned};
 use crate::{
     config::Config,
     data::preprocess::{InputView, Size, Window},
+    method::tiles::{ClassMaps, SoftMask, TiledFinding, Tiling, aligned, assemble},
     model::{
         Branch, Model, Pass, Rules,
         layers::{tensor, values},
@@ -14,25 +14,15 @@ use crate::{
     },
 };
 
-/// What the network makes of an image, without having seen it whole.
-#[derive(Debug)]
-pub struct TiledExamination {
-    /// Probability of each class, by the classifier on the foreground.
-    pub classifier: Vec<f32>,
-    /// Probability of each class, by the localizer on the whole image.
-    pub localizer: Vec<f32>,
-    /// The soft mask of the network's input.
-    pub mask: SoftMask,
-}
-
-/// Examines an image window by window; [`examine`](crate::predict::examine) for large ones.
+/// Examines an image window by window:
+/// [`examine`](super::examine::examine) for large ones.
 pub fn examine_in_tiles(
     model: &Model,
     config: &Config,
     input: &InputView<'_>,
     tiling: Tiling,
     device: &Device,
-) -> TiledExamination {
+) -> TiledFinding {
     let rules = Rules::new(config);
     let Size { width, height } = input.size();
     let (size, stride) = ([height as usize, width as usize], config.model.output_stride);
@@ -52,7 +42,8 @@ pub fn examine_in_tiles(
         let images = pixels(foreground(input, &mask, judged_size, window), window);
         values(model.classifier_maps(images, Pass::Evaluate(Branch::Foreground)))
     });
-    TiledExamination { classifier: probabilities(&judged, &rules, device), localizer, mask }
+    let classifier = Some(probabilities(&judged, &rules, device));
+    TiledFinding { classifier, localizer: Some(localizer), mask }
 }
 
 /// The probability of each class, by pooling its map.
@@ -134,7 +125,7 @@ mod tests {
         config::{Backbone, Normalization, PreprocessConfig},
         data::preprocess::{EvalGeometry, Normalizer},
         device,
-        predict::examine,
+        method::minmax::examine::examine,
         rng::{Purpose, Stream},
     };
 
@@ -175,13 +166,13 @@ mod tests {
         let expected = examine(&model, &config, view.whole(), pixels, &device);
         let found = examine_in_tiles(&model, &config, &view, tiling, &device);
 
-        let farthest = |a: &[f32], b: &[f32]| {
+        let farthest = |a: &[f32], b: &[f32]| -> f32 {
             assert_eq!(a.len(), b.len());
             a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
         };
         let mask = geometry.restore_rows(|row, left, line| found.mask.fill(row, left, line));
-        let classifier = farthest(&found.classifier, &expected.classifier);
-        let localizer = farthest(&found.localizer, &expected.localizer);
+        let classifier = farthest(&found.classifier.unwrap(), &expected.classifier);
+        let localizer = farthest(&found.localizer.unwrap(), &expected.localizer);
         [farthest(&mask, &expected.mask), classifier.max(localizer)]
     }
 

@@ -2,15 +2,15 @@
 
 /// Two neighbours on a line, and how much of the second is mixed in.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Blend {
-    pub(super) near: usize,
-    pub(super) far: usize,
+pub(in crate::method) struct Blend {
+    pub(in crate::method) near: usize,
+    pub(in crate::method) far: usize,
     fraction: f32,
 }
 
 impl Blend {
     #[inline]
-    pub(super) fn mix(&self, near: f32, far: f32) -> f32 {
+    pub(in crate::method) fn mix(&self, near: f32, far: f32) -> f32 {
         (1.0 - self.fraction) * near + self.fraction * far
     }
 }
@@ -18,7 +18,7 @@ impl Blend {
 /// How `count` values are mixed from a line of `length`, one at every `step` up to the last.
 ///
 /// The plain-float twin of the products in `model::mask`.
-pub(super) fn blends(count: usize, length: usize, step: f64) -> Vec<Blend> {
+pub(in crate::method) fn blends(count: usize, length: usize, step: f64) -> Vec<Blend> {
     let last = length - 1;
     let blend = |place: usize| {
         // In double precision, so that integer positions are hit exactly.
@@ -30,7 +30,7 @@ pub(super) fn blends(count: usize, length: usize, step: f64) -> Vec<Blend> {
 }
 
 /// The same with the ends of both lines aligned.
-pub(super) fn aligned(count: usize, length: usize) -> Vec<Blend> {
+pub(in crate::method) fn aligned(count: usize, length: usize) -> Vec<Blend> {
     let step = if count > 1 { (length - 1) as f64 / (count - 1) as f64 } else { 0.0 };
     blends(count, length, step)
 }

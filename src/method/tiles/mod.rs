@@ -12,16 +12,24 @@
 //! image was cut. Cells are aligned because windows start at multiples of the stride.
 
 mod blend;
-mod examine;
 mod soft_mask;
 
 use std::ops::Range;
 
-pub use self::{
-    examine::{TiledExamination, examine_in_tiles},
-    soft_mask::SoftMask,
-};
+pub(super) use self::blend::aligned;
+pub use self::soft_mask::SoftMask;
 use crate::data::preprocess::Window;
+
+/// What a network says about an image that it never saw whole.
+#[derive(Debug)]
+pub struct TiledFinding {
+    /// Probability of each class; none if it does not classify.
+    pub classifier: Option<Vec<f32>>,
+    /// Probability of each class by the localizer, if that is another one.
+    pub localizer: Option<Vec<f32>>,
+    /// Soft mask of the network's input.
+    pub mask: SoftMask,
+}
 
 /// How images are cut into windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,61 @@
+//! What a method may learn from.
+
+use super::{Batch, TrainLoader, TrainSettings};
+use crate::{
+    config::Config,
+    data::{Dataset, Sample, preprocess::Size},
+    error::Result,
+};
+
+/// Where a method's lessons come from, and with them all it can see of the truth.
+///
+/// Weak supervision is a matter of types: who learns from a [`TrainLoader`] is given
+/// labels, in training and in validation, and has no way to ask for more.
+pub trait Lessons: Sized {
+    /// What one step learns from.
+    type Batch: AsRef<Batch>;
+
+    /// What is known of a validation image.
+    type Truth;
+
+    /// Opens the training split; the settings must have passed [`Config::check`].
+    fn open(dataset: &Dataset, config: &Config, workers: usize) -> Result<Self>;
+
+    /// Batches in an epoch, a smaller last one included.
+    fn batches(&self) -> usize;
+
+    /// The batches of one epoch from `first_batch` on.
+    fn epoch(
+        &self,
+        epoch: u64,
+        first_batch: usize,
+    ) -> impl Iterator<Item = Result<Self::Batch>> + use<Self>;
+
+    /// What is known of a validation image of this size.
+    fn truth(&self, sample: &Sample, size: Size) -> Result<Self::Truth>;
+}
+
+/// Labels, and nothing else.
+impl Lessons for TrainLoader {
+    type Batch = Batch;
+    type Truth = usize;
+
+    fn open(dataset: &Dataset, config: &Config, workers: usize) -> Result<Self> {
+        let Config { preprocess, augment, .. } = config;
+        let settings = TrainSettings::new(config, workers);
+        let samples = dataset.train.as_slice().into();
+        Ok(Self::new(samples, preprocess.clone(), augment.clone(), settings))
+    }
+
+    fn batches(&self) -> usize {
+        self.batches()
+    }
+
+    fn epoch(&self, epoch: u64, first_batch: usize) -> impl Iterator<Item = Result<Batch>> + use<> {
+        self.epoch(epoch, first_batch)
+    }
+
+    fn truth(&self, sample: &Sample, _: Size) -> Result<usize> {
+        Ok(sample.label)
+    }
+}

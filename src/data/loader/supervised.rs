@@ -1,0 +1,235 @@
+//! Batches with masks, for full supervision and nothing else.
+//!
+//! Everything random about a sample is a pure function of *(seed, epoch, sample)*,
+//! so a mask can be cut out apart from its image and still fit it pixel by pixel.
+
+use std::{iter, sync::Arc};
+
+use image::{Rgb, RgbImage};
+use rayon::prelude::*;
+
+use super::{Batch, Lessons, TrainLoader, TrainSettings};
+use crate::{
+    config::{AugmentConfig, Config, PreprocessConfig},
+    data::{
+        Dataset, MaskRule, Sample,
+        augment::{Jitter, Variation},
+        image::read_size,
+        mask::{self, Mask},
+        preprocess::{Size, upscale, upscaled_size},
+    },
+    error::{Error, Result},
+    rng::{Purpose, Stream},
+};
+
+/// Images of one training step with the truth about each of their pixels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SupervisedBatch {
+    /// The images, as every method sees them.
+    pub images: Batch,
+    /// 1 where the object is, `[B, height, width]`.
+    pub foreground: Vec<f32>,
+    /// 0 where no verdict was given, else 1, `[B, height, width]`.
+    pub scored: Vec<f32>,
+}
+
+impl AsRef<Batch> for SupervisedBatch {
+    fn as_ref(&self) -> &Batch {
+        &self.images
+    }
+}
+
+/// Loads the training split with its masks, epoch by epoch.
+#[derive(Debug)]
+pub struct SupervisedLoader {
+    images: TrainLoader,
+    masks: Arc<Masks>,
+}
+
+/// What is needed to cut any mask as its image was cut in any epoch.
+#[derive(Debug)]
+struct Masks {
+    samples: Vec<Sample>,
+    rule: MaskRule,
+    preprocess: PreprocessConfig,
+    augment: AugmentConfig,
+    settings: TrainSettings,
+}
+
+impl Lessons for SupervisedLoader {
+    type Batch = SupervisedBatch;
+    type Truth = Mask;
+
+    fn open(dataset: &Dataset, config: &Config, workers: usize) -> Result<Self> {
+        let masks = Masks {
+            samples: dataset.train.clone(),
+            rule: config.data.mask_rule.unwrap_or(dataset.mask_rule),
+            preprocess: config.preprocess.clone(),
+            augment: config.augment.clone(),
+            settings: TrainSettings::new(config, workers),
+        };
+        for sample in dataset.train.iter().chain(&dataset.valid) {
+            if sample.truth.masks.is_empty() {
+                return Err(without_mask(sample));
+            }
+        }
+        let images = TrainLoader::open(dataset, config, workers)?;
+        Ok(Self { images, masks: Arc::new(masks) })
+    }
+
+    fn batches(&self) -> usize {
+        self.images.batches()
+    }
+
+    fn epoch(
+        &self,
+        epoch: u64,
+        first_batch: usize,
+    ) -> impl Iterator<Item = Result<SupervisedBatch>> + use<> {
+        let masks = Arc::clone(&self.masks);
+        let mut images = self.images.epoch(epoch, first_batch);
+        iter::from_fn(move || {
+            let batch = images.next()?;
+            Some(batch.and_then(|batch| masks.join(batch, epoch)))
+        })
+    }
+
+    fn truth(&self, sample: &Sample, size: Size) -> Result<Mask> {
+        self.masks.read(sample, size)
+    }
+}
+
+impl Masks {
+    /// Puts the masks of a batch beside its images.
+    fn join(&self, images: Batch, epoch: u64) -> Result<SupervisedBatch> {
+        let cut = |&sample: &usize| self.cut(sample, epoch);
+        let masks: Vec<[Vec<f32>; 2]> =
+            images.samples.par_iter().map(cut).collect::<Result<_>>()?;
+        let all = |part: usize| masks.iter().flat_map(|mask| &mask[part]).copied().collect();
+        Ok(SupervisedBatch { foreground: all(0), scored: all(1), images })
+    }
+
+    /// What is foreground and what is scored of one sample, cut and turned as its image.
+    fn cut(&self, index: usize, epoch: u64) -> Result<[Vec<f32>; 2]> {
+        let sample = &self.samples[index];
+        let (width, height) = read_size(&sample.image, self.settings.max_megapixels)?;
+        let mask = self.read(sample, Size { width, height })?;
+        let short_side = self.preprocess.upscale_short_side;
+        let picture = picture(&mask);
+        let picture = upscale(&picture, short_side).unwrap_or(picture);
+
+        // The same draws as the image's; colours are not for masks.
+        let size = upscaled_size(Size { width, height }, short_side);
+        let mut stream = Stream::new(self.settings.seed, Purpose::Augment, epoch, index as u64);
+        let drawn = Variation::draw(size, &self.preprocess, &self.augment, &mut stream);
+        let planes = Variation { jitter: Jitter { steps: Vec::new() }, ..drawn }.apply(&picture);
+        let [foreground, ignored, _] = planes.channels();
+        let marked = |&byte: &u8| f32::from(u8::from(byte >= 128));
+        Ok([
+            foreground.iter().map(marked).collect(),
+            ignored.iter().map(|byte| 1.0 - marked(byte)).collect(),
+        ])
+    }
+
+    fn read(&self, sample: &Sample, size: Size) -> Result<Mask> {
+        let limit = self.settings.max_megapixels;
+        let mask = mask::read(&sample.truth, self.rule, (size.width, size.height), limit)?;
+        mask.ok_or_else(|| without_mask(sample))
+    }
+}
+
+/// A mask as a picture, to be treated as one: foreground in red, what is not scored in green.
+fn picture(mask: &Mask) -> RgbImage {
+    RgbImage::from_fn(mask.width, mask.height, |x, y| {
+        let pixel = y as usize * mask.width as usize + x as usize;
+        let byte = |flag: bool| if flag { 255 } else { 0 };
+        let ignored = mask.ignored.as_ref().is_some_and(|ignored| ignored[pixel]);
+        Rgb([byte(mask.foreground[pixel]), byte(ignored), 0])
+    })
+}
+
+fn without_mask(sample: &Sample) -> Error {
+    Error::Image {
+        path: sample.image.clone(),
+        problem: "the image has no mask, which full supervision learns from".to_owned(),
+        remedy: "add its mask, remove it from the training and validation splits, or train \
+                 another `--method`"
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::data::OpenOptions;
+
+    /// A dataset whose images *are* their masks: white where the object is.
+    fn dataset(folder: &std::path::Path) -> Dataset {
+        for class in ["a", "b"] {
+            for part in ["images", "masks"] {
+                fs::create_dir_all(folder.join(part).join("train").join(class)).unwrap();
+            }
+            for index in 0..3_u32 {
+                let shape = RgbImage::from_fn(40, 52, |x, y| {
+                    let inside = x > 7 + index && x < 25 && y > 9 && y < 30 + 3 * index;
+                    Rgb(if inside { [255; 3] } else { [0; 3] })
+                });
+                let name = format!("{index}.png");
+                shape.save(folder.join("images/train").join(class).join(&name)).unwrap();
+                shape.save(folder.join("masks/train").join(class).join(&name)).unwrap();
+            }
+        }
+        let mut dataset = Dataset::open(&folder.join("images"), &OpenOptions::default()).unwrap();
+        for sample in &mut dataset.train {
+            let mask = sample.image.to_string_lossy().replace("/images/", "/masks/");
+            sample.truth.masks = vec![mask.into()];
+        }
+        dataset
+    }
+
+    fn config() -> Config {
+        let mut config = Config::default();
+        config.preprocess.crop = 32;
+        config.preprocess.upscale_short_side = 48;
+        config.preprocess.train_padding = 0.5;
+        config.augment.vertical_flip = 0.5;
+        config.augment.quarter_turns = true;
+        config.train.batch_size = 4;
+        config
+    }
+
+    #[test]
+    fn a_mask_is_cut_flipped_and_turned_exactly_as_its_image() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = dataset(folder.path());
+        let lessons = SupervisedLoader::open(&dataset, &config(), 2).unwrap();
+        let mut seen = 0;
+        for epoch in 0..4 {
+            for batch in lessons.epoch(epoch, 0) {
+                let SupervisedBatch { images, foreground, scored } = batch.unwrap();
+                let pixels = images.height * images.width;
+                assert!(scored.iter().all(|&scored| scored == 1.0));
+                for (image, mask) in
+                    images.images.chunks_exact(3 * pixels).zip(foreground.chunks_exact(pixels))
+                {
+                    // Normalized to ±1, and what lies between comes from enlarging.
+                    let red = image[..pixels].iter().map(|&value| f32::from(u8::from(value > 0.0)));
+                    assert!(red.eq(mask.iter().copied()), "epoch {epoch}");
+                    seen += usize::from(mask.contains(&1.0));
+                }
+            }
+        }
+        assert!(seen > 12, "objects must be in most crops, or nothing is tested: {seen}");
+    }
+
+    #[test]
+    fn an_image_without_mask_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut dataset = dataset(folder.path());
+        dataset.train[2].truth.masks.clear();
+        let message = SupervisedLoader::open(&dataset, &config(), 1).unwrap_err().to_string();
+        assert!(message.contains(".png") && message.contains("has no mask"), "{message}");
+    }
+}

@@ -1,0 +1,148 @@
+//! What training by labels alone shares: cross-entropy in, probabilities out.
+//!
+//! The rivals of our method learn to name the class and nothing else; they differ
+//! in how scores come about and in where the mask is read from.
+
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor, activation::softmax},
+};
+
+use super::{
+    learner::{Finding, Judgement, Learned, Learner, Moment, Terms, images, input, surprise},
+    minmax::{
+        examine::most_probable,
+        losses::{cross_entropy, verdicts},
+    },
+};
+use crate::{
+    config::{Backbone, Config, Keep, Stem},
+    data::loader::{Batch, EvalImage, TrainLoader},
+    model::{Branch, Pass, layers::values, params},
+};
+
+/// A network that names the class, and from whose insides a mask is read.
+pub trait Classifier {
+    /// What it trains.
+    type Network: Module;
+
+    /// Lays the settings it was published with over [those of all baselines](baseline).
+    fn published(&self, config: &mut Config);
+
+    /// A network with weights drawn from the settings' seed.
+    fn network(&self, config: &Config, classes: usize, device: &Device) -> Self::Network;
+
+    /// The score of each class, `[B, 3, H, W]` → `[B, C]`.
+    ///
+    /// `samples` say which images these are when dropout may act; none switches it off.
+    fn scores(
+        &self,
+        network: &Self::Network,
+        images: Tensor<4>,
+        pass: Pass,
+        config: &Config,
+        samples: Option<(usize, &[usize])>,
+    ) -> Tensor<2>;
+
+    /// The scores `[1, C]` and the mask `[1, 1, H, W]` of one image.
+    ///
+    /// The mask is of the class [`chosen`] by the scores, or of the one it is `told`.
+    fn look(
+        &self,
+        network: &Self::Network,
+        image: Tensor<4>,
+        told: Option<usize>,
+        config: &Config,
+    ) -> (Tensor<2>, Tensor<4>);
+
+    /// How a soft mask becomes foreground.
+    fn mask_rule(&self, config: &Config) -> String;
+}
+
+/// What the baselines of the paper have in common: a smaller backbone, trained faster.
+pub fn baseline(config: &mut Config) {
+    config.model.backbone = Backbone::Resnet18;
+    config.model.stem = Stem::Classic;
+    // There is no second classifier that would see masked images.
+    config.model.classifier_scale = 1.0;
+    config.pool.dropout = 0.0;
+    config.train.epochs = 90;
+    config.train.keep = Keep::LowestLoss;
+    config.optimizer.learning_rate = 0.01;
+    config.optimizer.decay_every = 30;
+    config.optimizer.weight_decay = 1e-4;
+}
+
+/// The class that a mask is of: the one told, or else the one with the highest score.
+pub fn chosen(scores: &Tensor<2>, told: Option<usize>) -> usize {
+    told.unwrap_or_else(|| most_probable(&values(scores.clone().inner())))
+}
+
+impl<C: Classifier> Learner for C {
+    type Network = C::Network;
+    type Lessons = TrainLoader;
+
+    fn published(&self, config: &mut Config) {
+        baseline(config);
+        Classifier::published(self, config);
+    }
+
+    fn network(&self, config: &Config, classes: usize, device: &Device) -> C::Network {
+        Classifier::network(self, config, classes, device)
+    }
+
+    fn learn(&self, network: &C::Network, batch: &Batch, moment: &Moment<'_>) -> Learned {
+        let images = images(batch, moment.device).autodiff();
+        let pass = Pass::Train(Branch::Whole);
+        let samples = Some((moment.epoch, &batch.samples[..]));
+        let scores = self.scores(network, images, pass, moment.config, samples);
+        let judged = verdicts(scores.clone(), &batch.labels);
+        let loss = cross_entropy(scores, &batch.labels).mean();
+        let total: f64 = judged.iter().map(|verdict| f64::from(verdict.loss)).sum();
+        let count = batch.labels.len();
+        Learned {
+            terms: Terms::single(total / count as f64),
+            gradients: params::gradients(network, loss.backward()),
+            mistakes: judged.iter().filter(|verdict| !verdict.correct).count() as f64,
+            looks: count,
+        }
+    }
+
+    fn judge(
+        &self,
+        network: &C::Network,
+        image: &EvalImage,
+        label: &usize,
+        moment: &Moment<'_>,
+    ) -> Judgement {
+        let pass = Pass::Evaluate(Branch::Whole);
+        let image = input(image, moment.device);
+        let scores = self.scores(network, image, pass, moment.config, None);
+        let probabilities = values(softmax(scores, 1));
+        let mistake = f64::from(u8::from(most_probable(&probabilities) != *label));
+        Judgement { mistake, loss: surprise(&probabilities, *label) }
+    }
+
+    fn find(
+        &self,
+        network: &C::Network,
+        image: Tensor<4>,
+        told: Option<usize>,
+        config: &Config,
+    ) -> Finding {
+        let (scores, mask) = self.look(network, image, told, config);
+        Finding {
+            classifier: Some(values(softmax(scores.inner(), 1))),
+            localizer: None,
+            mask: values(mask.inner()),
+        }
+    }
+
+    fn pass(&self, network: &C::Network, images: Tensor<4>, pass: Pass, config: &Config) {
+        self.scores(network, images, pass, config, None);
+    }
+
+    fn mask_rule(&self, config: &Config) -> String {
+        Classifier::mask_rule(self, config)
+    }
+}

@@ -1,0 +1,119 @@
+//! From maps to a mask: which pixels a baseline calls foreground.
+
+use burn::tensor::{Tensor, activation::sigmoid};
+
+use crate::{
+    config::{Alignment, MaskConfig},
+    model::mask::{MaskRule, resize, soft_mask},
+};
+
+/// Where the highest class map is the one of `class`.
+///
+/// The published decision is `argmax_j A_j = class` for each pixel; as a soft mask
+///
+/// ```text
+/// R = sigmoid(A_class − max_{j ≠ class} A_j)
+/// ```
+///
+/// which is at least ½ exactly there, and the per-pixel softmax if there are two
+/// classes. Shapes: `maps [1, C, h, w]` → `[1, 1, H, W]`.
+pub fn argmax(
+    maps: &Tensor<4>,
+    class: usize,
+    size: [usize; 2],
+    stride: usize,
+    config: &MaskConfig,
+) -> Tensor<4> {
+    let [_, classes, _, _] = maps.dims();
+    // One class at a time: 200 of them at the size of an image would fill the memory.
+    let map = |class| place(maps.clone().slice_dim(1, class..class + 1), size, stride, config);
+    let others = (0..classes).filter(|&other| other != class).map(map);
+    match others.reduce(Tensor::max_pair) {
+        Some(others) => sigmoid(map(class) - others),
+        None => Tensor::ones([1, 1, size[0], size[1]], &maps.device()),
+    }
+}
+
+/// Where a single map is above the threshold, once it is brought to `[0, 1]`.
+///
+/// As a soft mask it is what our method makes of its evidence, §3 of `docs/method.md`.
+/// Shapes: `[1, 1, h, w]` → `[1, 1, H, W]`.
+pub fn min_max(map: Tensor<4>, size: [usize; 2], stride: usize, config: &MaskConfig) -> Tensor<4> {
+    let certain = Tensor::zeros([1, 1], &map.device());
+    soft_mask(certain, map, size, &MaskRule { config, stride, batch_wide: false })
+}
+
+/// What [`min_max`] does, in words.
+pub fn min_max_rule(config: &MaskConfig) -> String {
+    format!("map of the class, brought to [0, 1], cut at {}", config.threshold)
+}
+
+/// Stretches maps over the image, `stride` pixels of which are behind each cell.
+pub fn place(maps: Tensor<4>, size: [usize; 2], stride: usize, config: &MaskConfig) -> Tensor<4> {
+    if config.alignment == Alignment::Corners {
+        return resize(maps, size);
+    }
+    let [_, _, height, width] = maps.dims();
+    let spread = resize(maps, [height, width].map(|cells| (cells - 1) * stride + 1));
+    extend(extend(spread, 2, size[0]), 3, size[1])
+}
+
+/// Cuts an axis to a length, or repeats what is last on it.
+fn extend(maps: Tensor<4>, axis: usize, length: usize) -> Tensor<4> {
+    let found = maps.dims()[axis];
+    if found >= length {
+        return maps.slice_dim(axis, 0..length);
+    }
+    let last = maps.clone().slice_dim(axis, found - 1..found);
+    Tensor::cat(vec![maps, last.repeat_dim(axis, length - found)], axis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        device,
+        model::layers::{tensor, values},
+    };
+
+    fn maps(classes: usize, cells: &[f32]) -> Tensor<4> {
+        let width = cells.len() / classes;
+        tensor(cells.to_vec(), [1, classes, 1, width], &device::cpu())
+    }
+
+    fn foreground(mask: Tensor<4>) -> Vec<bool> {
+        values(mask).iter().map(|&value| value >= 0.5).collect()
+    }
+
+    #[test]
+    fn a_pixel_is_foreground_exactly_where_its_class_has_the_highest_map() {
+        let maps = maps(3, &[1.0, 0.0, 2.0, 0.0, 3.0, 2.0, -1.0, -1.0, 9.0]);
+        let mask = |class| foreground(argmax(&maps, class, [1, 3], 1, &MaskConfig::default()));
+        assert_eq!(mask(0), [true, false, false]);
+        assert_eq!(mask(1), [false, true, false]);
+        assert_eq!(mask(2), [false, false, true]);
+    }
+
+    #[test]
+    fn with_two_classes_the_mask_is_the_softmax_of_each_pixel() {
+        let maps = maps(2, &[1.0, -2.0, 0.5, 1.0]);
+        let mask = values(argmax(&maps, 0, [1, 2], 1, &MaskConfig::default()));
+        let softmax = |a: f32, b: f32| a.exp() / (a.exp() + b.exp());
+        assert!((mask[0] - softmax(1.0, 0.5)).abs() < 1e-6);
+        assert!((mask[1] - softmax(-2.0, 1.0)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_single_map_is_cut_at_the_threshold_of_its_range() {
+        let config = MaskConfig { threshold: 0.25, ..MaskConfig::default() };
+        let mask = min_max(maps(1, &[2.0, 3.1, 2.9, 6.0]), [1, 4], 1, &config);
+        assert_eq!(foreground(mask), [false, true, false, true]);
+    }
+
+    #[test]
+    fn centres_put_each_cell_where_it_looks_and_go_on_to_the_border() {
+        let config = MaskConfig { alignment: Alignment::Centres, ..MaskConfig::default() };
+        let placed = values(place(maps(1, &[0.0, 2.0, 4.0]), [2, 7], 2, &config));
+        assert_eq!(placed, [[0.0, 1.0, 2.0, 3.0, 4.0, 4.0, 4.0]; 2].concat());
+    }
+}

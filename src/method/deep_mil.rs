@@ -1,0 +1,105 @@
+//! Deep MIL: what a classifier attends to is where it is.
+
+use burn::tensor::{Device, Tensor};
+
+use super::{
+    classifier::{Classifier, chosen},
+    decision,
+};
+use crate::{
+    config::{AttentionCut, Config, Decision},
+    model::{Branch, Pass, Response, attention::AttentionNetwork},
+};
+
+/// Attention per class, trained by the class alone.
+#[derive(Debug, Clone, Copy)]
+pub struct DeepMil;
+
+impl Classifier for DeepMil {
+    type Network = AttentionNetwork;
+
+    fn published(&self, _config: &mut Config) {}
+
+    fn network(&self, config: &Config, classes: usize, device: &Device) -> AttentionNetwork {
+        AttentionNetwork::new(config, classes, device)
+    }
+
+    fn scores(
+        &self,
+        network: &AttentionNetwork,
+        images: Tensor<4>,
+        pass: Pass,
+        _config: &Config,
+        _samples: Option<(usize, &[usize])>,
+    ) -> Tensor<2> {
+        network.attend(images, pass).scores
+    }
+
+    fn look(
+        &self,
+        network: &AttentionNetwork,
+        image: Tensor<4>,
+        told: Option<usize>,
+        config: &Config,
+    ) -> (Tensor<2>, Tensor<4>) {
+        let [_, _, height, width] = image.dims();
+        let size = [height, width];
+        let Response { scores, maps } = network.attend(image, Pass::Evaluate(Branch::Whole));
+        let class = chosen(&scores, told);
+        let [_, classes, h, w] = maps.dims();
+        let attention = maps.slice_dim(1, class..class + 1);
+        let stride = config.model.output_stride;
+        let mask = match config.mask.rule {
+            Decision::Method => {
+                let even = cells_of_even_attention(h * w, classes, config.deep_mil.cut);
+                above_even(decision::place(attention, size, stride, &config.mask), even)
+            }
+            Decision::MinMax => decision::min_max(attention, size, stride, &config.mask),
+        };
+        (scores, mask)
+    }
+
+    fn mask_rule(&self, config: &Config) -> String {
+        let share = match (config.mask.rule, config.deep_mil.cut) {
+            (Decision::MinMax, _) => return decision::min_max_rule(&config.mask),
+            (Decision::Method, AttentionCut::Uniform) => "1/n of a map of n cells",
+            (Decision::Method, AttentionCut::Legacy) => "1/(c·n) of c maps of n cells",
+        };
+        format!("pixels that the class attends to by at least {share}")
+    }
+}
+
+/// Over how many cells attention is spread where the cut is.
+fn cells_of_even_attention(cells: usize, classes: usize, cut: AttentionCut) -> usize {
+    match cut {
+        AttentionCut::Uniform => cells,
+        AttentionCut::Legacy => cells * classes,
+    }
+}
+
+/// `a·n / (1 + a·n)`: at least ½ exactly where attention is at least `1/n`.
+fn above_even(attention: Tensor<4>, cells: usize) -> Tensor<4> {
+    let share = attention * cells as f64;
+    share.clone() / (share + 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        device,
+        model::layers::{tensor, values},
+    };
+
+    #[test]
+    fn foreground_is_what_gets_more_than_its_share() {
+        let attention = tensor(vec![0.1, 0.2, 0.25, 0.45], [1, 1, 1, 4], &device::cpu());
+        let marked = |cut| -> Vec<bool> {
+            let even = cells_of_even_attention(4, 2, cut);
+            values(above_even(attention.clone(), even)).iter().map(|&m| m >= 0.5).collect()
+        };
+        assert_eq!(marked(AttentionCut::Uniform), [false, false, true, true]);
+        // 1/(2·4): twice as permissive with two classes.
+        assert_eq!(marked(AttentionCut::Legacy), [false, true, true, true]);
+    }
+}

@@ -1,0 +1,217 @@
+//! What a method must be able to do to be trained and asked.
+
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor},
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    GradientSum,
+    tiles::{TiledFinding, Tiling},
+};
+use crate::{
+    config::Config,
+    data::{
+        loader::{Batch, EvalImage, Lessons},
+        preprocess::{InputView, Size},
+    },
+    model::{Pass, layers::tensor},
+};
+
+/// A method that learns where objects are.
+pub trait Learner {
+    /// What it trains.
+    type Network: Module;
+
+    /// What it learns from, which is also all that it can see of the truth.
+    type Lessons: Lessons;
+
+    /// Whether it starts from a backbone's published weights.
+    const HAS_BACKBONE: bool = true;
+
+    /// Lays the settings it was published with over the defaults.
+    fn published(&self, config: &mut Config);
+
+    /// A network with weights drawn from the settings' seed.
+    fn network(&self, config: &Config, classes: usize, device: &Device) -> Self::Network;
+
+    /// A network whose weights are about to be loaded, all of them.
+    ///
+    /// Drawing them first would be the slowest part of opening a run.
+    fn blank(&self, config: &Config, classes: usize, device: &Device) -> Self::Network {
+        self.network(config, classes, device)
+    }
+
+    /// Computes the loss of a batch and its gradient, without moving the weights.
+    fn learn(&self, network: &Self::Network, batch: &BatchOf<Self>, moment: &Moment<'_>)
+    -> Learned;
+
+    /// How far the network is from the truth about a validation image.
+    fn judge(
+        &self,
+        network: &Self::Network,
+        image: &EvalImage,
+        truth: &TruthOf<Self>,
+        moment: &Moment<'_>,
+    ) -> Judgement;
+
+    /// What the network says about one image of `[1, 3, H, W]`.
+    ///
+    /// A mask that depends on the class is of the one it is `told`, or else of the
+    /// one that the network finds most probable.
+    fn find(
+        &self,
+        network: &Self::Network,
+        image: Tensor<4>,
+        told: Option<usize>,
+        config: &Config,
+    ) -> Finding;
+
+    /// What the network says about an image too large to be held; none if it must see it whole.
+    fn find_in_tiles(
+        &self,
+        _network: &Self::Network,
+        _input: &InputView<'_>,
+        _tiling: Tiling,
+        _config: &Config,
+        _device: &Device,
+    ) -> Option<TiledFinding> {
+        None
+    }
+
+    /// One forward pass whose only purpose is what it does to batch norm's statistics.
+    fn pass(&self, network: &Self::Network, images: Tensor<4>, pass: Pass, config: &Config);
+
+    /// How a soft mask becomes foreground, for the protocol of a report.
+    fn mask_rule(&self, config: &Config) -> String;
+}
+
+/// What a step of `L` learns from.
+pub type BatchOf<L> = <<L as Learner>::Lessons as Lessons>::Batch;
+
+/// What `L` may know of a validation image.
+pub type TruthOf<L> = <<L as Learner>::Lessons as Lessons>::Truth;
+
+/// What a step needs to know beside its batch.
+#[derive(Debug, Clone)]
+pub struct Moment<'a> {
+    /// Settings of the run.
+    pub config: &'a Config,
+    /// Counted from 0.
+    pub epoch: usize,
+    /// Where tensors live, without differentiation.
+    pub device: &'a Device,
+    /// Mean colour of the normalized training images, if erasing fills with it.
+    pub mean_colour: [f32; 3],
+}
+
+/// What came of a step.
+#[derive(Debug)]
+pub struct Learned {
+    /// Means over the batch.
+    pub terms: Terms,
+    /// Gradient of the weighted loss, batch mean.
+    pub gradients: GradientSum,
+    /// Images that were named wrongly; a segmenter counts the share of wrong pixels of each.
+    pub mistakes: f64,
+    /// How many images the network looked at, again ones included.
+    pub looks: usize,
+}
+
+/// The terms of the loss; those that a method does not have are absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Terms {
+    /// Of what gives the mask.
+    pub localizer: f64,
+    /// Of a classifier that sees the foreground.
+    pub foreground: Option<f64>,
+    /// Of a classifier that sees the background.
+    pub background: Option<f64>,
+}
+
+/// How far a network is from the truth about one image.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judgement {
+    /// 1 if it names another class; a segmenter's share of wrong pixels.
+    pub mistake: f64,
+    /// What training minimizes, without evidence about the background.
+    pub loss: f64,
+}
+
+/// What a network says about an image, at the resolution of its input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// Probability of each class; none if it does not classify.
+    pub classifier: Option<Vec<f32>>,
+    /// Probability of each class by the localizer, if that is another one.
+    pub localizer: Option<Vec<f32>>,
+    /// Soft mask, row by row, 1 is foreground; one half is where the method itself would cut.
+    pub mask: Vec<f32>,
+}
+
+impl Terms {
+    /// Of a method that minimizes one thing only.
+    pub fn single(loss: f64) -> Self {
+        Self { localizer: loss, ..Self::default() }
+    }
+
+    /// The sum of the terms.
+    pub fn total(&self) -> f64 {
+        self.localizer + self.foreground.unwrap_or(0.0) + self.background.unwrap_or(0.0)
+    }
+
+    /// Adds another mean, counted `weight` times.
+    pub fn add(&mut self, other: &Self, weight: f64) {
+        let add = |sum: Option<f64>, term: Option<f64>| {
+            term.map(|term| sum.unwrap_or(0.0) + term * weight).or(sum)
+        };
+        self.localizer += other.localizer * weight;
+        self.foreground = add(self.foreground, other.foreground);
+        self.background = add(self.background, other.background);
+    }
+
+    /// Each term, divided by a count.
+    pub fn over(&self, count: f64) -> Self {
+        Self {
+            localizer: self.localizer / count,
+            foreground: self.foreground.map(|term| term / count),
+            background: self.background.map(|term| term / count),
+        }
+    }
+}
+
+/// The images of a batch, `[B, 3, H, W]`.
+pub(crate) fn images(batch: &Batch, device: &Device) -> Tensor<4> {
+    let shape = [batch.labels.len(), 3, batch.height, batch.width];
+    tensor(batch.images.clone(), shape, device)
+}
+
+/// The network's input for an image to evaluate, `[1, 3, H, W]`.
+pub(crate) fn input(image: &EvalImage, device: &Device) -> Tensor<4> {
+    let Size { width, height } = image.geometry.padded;
+    tensor(image.input.clone(), [1, 3, height as usize, width as usize], device)
+}
+
+/// Cross-entropy of probabilities against a label.
+pub(crate) fn surprise(probabilities: &[f32], label: usize) -> f64 {
+    -f64::from(probabilities[label].max(f32::MIN_POSITIVE)).ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_that_a_method_does_not_have_stay_absent() {
+        let mut sum = Terms::default();
+        sum.add(&Terms::single(2.0), 3.0);
+        assert_eq!(sum, Terms::single(6.0));
+        sum.add(&Terms { localizer: 0.0, foreground: Some(1.0), background: None }, 2.0);
+        assert_eq!(
+            sum.over(2.0),
+            Terms { localizer: 3.0, foreground: Some(1.0), background: None }
+        );
+        assert_eq!(sum.total(), 8.0);
+    }
+}

@@ -1,0 +1,178 @@
+//! Full supervision: what masks would teach, as an upper bound.
+//!
+//! The only method that sees masks, in training and in choosing its epoch; the
+//! type of its lessons says so, and no other method can be given them.
+
+use burn::tensor::{Device, Tensor, activation::log_softmax};
+
+use super::{
+    classifier::baseline,
+    decision,
+    learner::{Finding, Judgement, Learned, Learner, Moment, Terms, images, input},
+};
+use crate::{
+    config::{Config, Decision},
+    data::{
+        loader::{EvalImage, SupervisedBatch, SupervisedLoader},
+        mask::Mask,
+    },
+    model::{
+        Branch, Pass,
+        layers::{tensor, values},
+        params,
+        unet::Unet,
+    },
+};
+
+/// A U-Net trained on masks.
+#[derive(Debug, Clone, Copy)]
+pub struct FullSupervision;
+
+impl Learner for FullSupervision {
+    type Network = Unet;
+    type Lessons = SupervisedLoader;
+
+    const HAS_BACKBONE: bool = false;
+
+    fn published(&self, config: &mut Config) {
+        baseline(config);
+        config.optimizer.learning_rate = 0.1;
+    }
+
+    fn network(&self, config: &Config, _classes: usize, device: &Device) -> Unet {
+        Unet::new(config, device)
+    }
+
+    fn learn(&self, network: &Unet, batch: &SupervisedBatch, moment: &Moment<'_>) -> Learned {
+        let pictures = &batch.images;
+        let (count, pixels) = (pictures.labels.len(), pictures.height * pictures.width);
+        let pass = Pass::Train(Branch::Whole);
+        let scores = network.forward(images(pictures, moment.device).autodiff(), pass);
+        let truth = |flags: &[f32]| {
+            let shape = [count, 1, pictures.height, pictures.width];
+            tensor(flags.to_vec(), shape, moment.device).autodiff()
+        };
+        let scored = batch.scored.iter().map(|&scored| f64::from(scored)).sum::<f64>().max(1.0);
+        let losses = pixel_losses(scores.clone(), truth(&batch.foreground));
+        let loss = (losses * truth(&batch.scored)).sum() / scored;
+
+        let wrong = wrong(&foreground(scores), &batch.foreground, &batch.scored, pixels);
+        let value = f64::from(values(loss.clone().inner())[0]);
+        Learned {
+            terms: Terms::single(value),
+            gradients: params::gradients(network, loss.backward()),
+            mistakes: wrong.iter().sum(),
+            looks: count,
+        }
+    }
+
+    fn judge(
+        &self,
+        network: &Unet,
+        image: &EvalImage,
+        truth: &Mask,
+        moment: &Moment<'_>,
+    ) -> Judgement {
+        let input = input(image, moment.device);
+        let found = foreground(network.forward(input, Pass::Evaluate(Branch::Whole)));
+        let found = image.geometry.restore(&found);
+        let flag = |flag: bool| f32::from(u8::from(flag));
+        let marked: Vec<f32> = truth.foreground.iter().copied().map(flag).collect();
+        let scored: Vec<f32> = match &truth.ignored {
+            Some(ignored) => ignored.iter().map(|&ignored| flag(!ignored)).collect(),
+            None => vec![1.0; marked.len()],
+        };
+        let surprise = |(&found, &marked): (&f32, &f32)| {
+            let probability = if marked > 0.5 { found } else { 1.0 - found };
+            -f64::from(probability.max(f32::MIN_POSITIVE)).ln()
+        };
+        let losses = found.iter().zip(&marked).map(surprise);
+        let total: f64 = losses.zip(&scored).map(|(loss, &scored)| loss * f64::from(scored)).sum();
+        let count = scored.iter().map(|&scored| f64::from(scored)).sum::<f64>().max(1.0);
+        let wrong = wrong(&found, &marked, &scored, marked.len());
+        Judgement { mistake: wrong.iter().sum(), loss: total / count }
+    }
+
+    /// Masks say what is an object, not which: there is no class to be told or found.
+    fn find(
+        &self,
+        network: &Unet,
+        image: Tensor<4>,
+        _told: Option<usize>,
+        config: &Config,
+    ) -> Finding {
+        let [_, _, height, width] = image.dims();
+        let probability = foreground(network.forward(image.clone(), Pass::Evaluate(Branch::Whole)));
+        let mask = match config.mask.rule {
+            Decision::Method => probability,
+            Decision::MinMax => {
+                let map = tensor(probability, [1, 1, height, width], &image.device());
+                values(decision::min_max(map, [height, width], 1, &config.mask))
+            }
+        };
+        Finding { classifier: None, localizer: None, mask }
+    }
+
+    fn pass(&self, network: &Unet, images: Tensor<4>, pass: Pass, _config: &Config) {
+        network.forward(images, pass);
+    }
+
+    fn mask_rule(&self, config: &Config) -> String {
+        match config.mask.rule {
+            Decision::Method => "pixels that are more probably foreground".to_owned(),
+            Decision::MinMax => decision::min_max_rule(&config.mask),
+        }
+    }
+}
+
+/// Cross-entropy of each pixel, `[B, 2, H, W]` and `[B, 1, H, W]` → `[B, 1, H, W]`.
+pub fn pixel_losses(scores: Tensor<4>, foreground: Tensor<4>) -> Tensor<4> {
+    let log = log_softmax(scores, 1);
+    let (without, with) = (log.clone().slice_dim(1, 0..1), log.slice_dim(1, 1..2));
+    -(with * foreground.clone() + without * (-foreground + 1.0))
+}
+
+/// Probability of the foreground, pixel by pixel.
+fn foreground(scores: Tensor<4>) -> Vec<f32> {
+    values(log_softmax(scores.inner(), 1).slice_dim(1, 1..2).exp())
+}
+
+/// The share of scored pixels on the wrong side, of each image.
+fn wrong(found: &[f32], truth: &[f32], scored: &[f32], pixels: usize) -> Vec<f64> {
+    let images = found.chunks_exact(pixels).zip(truth.chunks_exact(pixels));
+    images
+        .zip(scored.chunks_exact(pixels))
+        .map(|((found, truth), scored)| {
+            let wrong = found.iter().zip(truth).map(|(&f, &t)| (f >= 0.5) != (t >= 0.5));
+            let pairs = wrong.zip(scored).filter(|&(_, &scored)| scored > 0.5);
+            let (wrong, all) = pairs.fold((0, 0), |(wrong, all), (is_wrong, _)| {
+                (wrong + usize::from(is_wrong), all + 1)
+            });
+            wrong as f64 / all.max(1) as f64
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device;
+
+    #[test]
+    fn the_loss_of_a_pixel_is_its_cross_entropy() {
+        let device = device::cpu();
+        // Scores 0 and ln 3: foreground has probability ¾.
+        let ln3 = 3.0_f32.ln();
+        let scores = tensor(vec![0.0, 0.0, ln3, ln3], [1, 2, 1, 2], &device);
+        let truth = tensor(vec![1.0, 0.0], [1, 1, 1, 2], &device);
+        let losses = values(pixel_losses(scores, truth));
+        assert!((losses[0] + 0.75_f32.ln()).abs() < 1e-6, "{losses:?}");
+        assert!((losses[1] + 0.25_f32.ln()).abs() < 1e-6, "{losses:?}");
+    }
+
+    #[test]
+    fn pixels_without_verdict_are_neither_right_nor_wrong() {
+        let wrong = wrong(&[0.9, 0.9, 0.1, 0.1], &[1.0, 0.0, 1.0, 0.0], &[1.0, 0.0, 1.0, 1.0], 4);
+        assert_eq!(wrong, [1.0 / 3.0]);
+    }
+}

@@ -1,0 +1,172 @@
+//! U-Net: every pixel labelled, at the resolution of the image.
+//!
+//! Ronneberger, Fischer and Brox, *U-Net*, 2015, in the small form that the paper's
+//! upper bound uses: 16 channels, doubled at each of five halvings.
+//!
+//! ```text
+//! image ─▶ double ─────────────────────────▶ join ─▶ 1×1 ─▶ 2 scores per pixel
+//!            └─▶ double, stride 2 ─▶ … ─▶ deep ─┘ enlarged twofold
+//! ```
+
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor, activation::relu},
+};
+
+use super::{
+    Pass, init,
+    layers::{BatchNorm, Conv},
+    wildcat::Head,
+};
+use crate::config::Config;
+
+/// A fully convolutional network that labels pixels as background or foreground.
+#[derive(Module, Debug)]
+pub struct Unet {
+    first: Double,
+    down: Vec<Double>,
+    up: Vec<Up>,
+    localizer: Head,
+}
+
+/// Two 3×3 convolutions; the first may halve the resolution.
+#[derive(Module, Debug)]
+struct Double {
+    first: Unit,
+    second: Unit,
+}
+
+/// `relu(norm(conv(x)))`
+#[derive(Module, Debug)]
+struct Unit {
+    conv: Conv,
+    norm: BatchNorm,
+}
+
+/// Back to twice the resolution, joined with what was there before.
+#[derive(Module, Debug)]
+struct Up {
+    deep: Double,
+    join: Double,
+}
+
+impl Unet {
+    /// A network with weights drawn from the settings' seed.
+    pub fn new(config: &Config, device: &Device) -> Self {
+        let width = config.unet.width;
+        let channels = |level: usize| width << level;
+        let double = |from, to, stride| Double::new(from, to, stride, device);
+        let levels = 0..config.unet.depth;
+        let down = levels.clone().map(|level| double(channels(level), channels(level + 1), 2));
+        let up = levels.rev().map(|level| {
+            let (skip, deep) = (channels(level), channels(level + 1));
+            Up { deep: double(deep, deep, 1), join: double(deep + skip, skip, 1) }
+        });
+        let network = Self {
+            first: double(3, width, 1),
+            down: down.collect(),
+            up: up.collect(),
+            localizer: Head::new(width, 2, 1, device),
+        };
+        init::draw(network, width, config.seed)
+    }
+
+    /// Scores of background and foreground, `[B, 3, H, W]` → `[B, 2, H, W]`.
+    pub fn forward(&self, images: Tensor<4>, pass: Pass) -> Tensor<4> {
+        let mut x = self.first.forward(images, pass);
+        let mut skips = Vec::new();
+        for down in &self.down {
+            skips.push(x.clone());
+            x = down.forward(x, pass);
+        }
+        for (up, skip) in self.up.iter().zip(skips.into_iter().rev()) {
+            x = up.forward(x, skip, pass);
+        }
+        self.localizer.maps(x)
+    }
+}
+
+impl Double {
+    fn new(from: usize, to: usize, stride: usize, device: &Device) -> Self {
+        let unit = |from, stride| Unit {
+            conv: Conv::new([from, to], 3, stride, 1, device),
+            norm: BatchNorm::new(to, false, device),
+        };
+        Self { first: unit(from, stride), second: unit(to, 1) }
+    }
+
+    fn forward(&self, x: Tensor<4>, pass: Pass) -> Tensor<4> {
+        self.second.forward(self.first.forward(x, pass), pass)
+    }
+}
+
+impl Unit {
+    fn forward(&self, x: Tensor<4>, pass: Pass) -> Tensor<4> {
+        relu(self.norm.forward(self.conv.forward(x), pass))
+    }
+}
+
+impl Up {
+    fn forward(&self, x: Tensor<4>, skip: Tensor<4>, pass: Pass) -> Tensor<4> {
+        let [_, _, height, width] = skip.dims();
+        let enlarged = double_size(self.deep.forward(x, pass), [height, width]);
+        self.join.forward(Tensor::cat(vec![enlarged, skip], 1), pass)
+    }
+}
+
+/// Each cell fourfold, then cut to the size, which is at most one less each way.
+///
+/// The same as nearest-neighbour interpolation to the size of what was halved.
+fn double_size(x: Tensor<4>, [height, width]: [usize; 2]) -> Tensor<4> {
+    let [batch, channels, h, w] = x.dims();
+    let cells: Tensor<6> = x.reshape([batch, channels, h, 1, w, 1]);
+    let doubled: Tensor<4> =
+        cells.expand([batch, channels, h, 2, w, 2]).reshape([batch, channels, 2 * h, 2 * w]);
+    doubled.slice([0..batch, 0..channels, 0..height, 0..width])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        device,
+        model::{
+            Branch,
+            layers::{tensor, values},
+            params,
+        },
+    };
+
+    #[test]
+    fn enlarging_repeats_cells_and_cuts_what_is_too_much() {
+        let x = tensor(vec![1.0, 2.0, 3.0, 4.0], [1, 1, 2, 2], &device::cpu());
+        assert_eq!(
+            values(double_size(x, [3, 4])),
+            [1.0, 1.0, 2.0, 2.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0]
+        );
+    }
+
+    #[test]
+    fn every_pixel_gets_two_scores_whatever_the_size() {
+        let mut config = Config::default();
+        config.unet.width = 2;
+        let network = Unet::new(&config, &device::cpu());
+        for size in [[33, 47], [32, 32], [1, 70]] {
+            let images = Tensor::zeros([1, 3, size[0], size[1]], &device::cpu());
+            let scores = network.forward(images, Pass::Evaluate(Branch::Whole));
+            assert_eq!(scores.dims(), [1, 2, size[0], size[1]]);
+        }
+    }
+
+    #[test]
+    fn the_published_network_has_the_published_widths() {
+        let network = Unet::new(&Config::default(), &device::cpu());
+        let shapes: Vec<(String, Vec<usize>)> = params::collect(&network)
+            .into_iter()
+            .map(|(name, array)| (name, array.shape))
+            .filter(|(name, _)| name.ends_with("join.first.conv.weight"))
+            .collect();
+        let inputs: Vec<usize> = shapes.iter().map(|(_, shape)| shape[1]).collect();
+        assert_eq!(inputs, [768, 384, 192, 96, 48]);
+    }
+}
