@@ -270,6 +270,7 @@ mod tests {
     use crate::{
         config::{Backbone, Config},
         device,
+        model::Model,
     };
 
     fn model(classes: usize, seed: u64) -> Model {

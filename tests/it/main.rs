@@ -5,6 +5,7 @@
     reason = "what the tests share is test code too"
 )]
 
+mod crf;
 mod data_check;
 mod data_split;
 mod data_synth;
@@ -13,6 +14,7 @@ mod loader;
 mod method_parity;
 mod metrics_parity;
 mod parity;
+mod predict;
 mod tidy;
 mod train;
 mod weights;

@@ -35,16 +35,18 @@ pub struct TiledFinding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tiling {
     /// Longest side of a window, in pixels of the network's input.
+    ///
+    /// Windows are longer where the halo would leave no room for a cell.
     pub tile: usize,
-    /// Pixels that a window sees beyond the cells it answers for.
-    pub halo: usize,
+    /// Pixels that a window sees beyond the cells it answers for; by default as far as a cell
+    /// of the network sees, so that the cuts change nothing.
+    pub halo: Option<usize>,
 }
 
 impl Default for Tiling {
-    /// Windows of 4.2 megapixels. No cell of a ResNet-18, 34 or 50 with stride 32 sees further
-    /// than the halo.
+    /// Windows of 4.2 megapixels.
     fn default() -> Self {
-        Self { tile: 2048, halo: 256 }
+        Self { tile: 2048, halo: None }
     }
 }
 
@@ -54,9 +56,9 @@ impl Tiling {
         self.tile * self.tile
     }
 
-    /// The halo for windows that are too small for the usual one: a quarter of their side.
-    pub fn with_tile(tile: usize) -> Self {
-        Self { tile, halo: Self::default().halo.min(tile / 4) }
+    /// Settles the halo for a network whose cells see `reach` pixels beyond their place.
+    pub fn for_reach(self, reach: usize) -> Self {
+        Self { halo: Some(self.halo.unwrap_or(reach)), ..self }
     }
 
     /// Cuts a line of `length` pixels.
@@ -65,7 +67,7 @@ impl Tiling {
         if length <= self.tile {
             return vec![Span { cells: 0..cells, pixels: 0..length }];
         }
-        let halo = self.halo.div_ceil(stride);
+        let halo = self.halo.unwrap_or(0).div_ceil(stride);
         let most = (self.tile / stride).saturating_sub(2 * halo).max(1);
         let count = cells.div_ceil(most);
         let border = |index: usize| index * cells / count;
@@ -151,13 +153,13 @@ mod tests {
 
     #[test]
     fn a_line_that_fits_is_not_cut() {
-        let tiling = Tiling { tile: 100, halo: 30 };
+        let tiling = Tiling { tile: 100, halo: Some(30) };
         assert_eq!(tiling.spans(100, 32), [Span { cells: 0..4, pixels: 0..100 }]);
     }
 
     #[test]
     fn windows_reach_a_halo_beyond_their_cells_and_end_with_the_image() {
-        let tiling = Tiling { tile: 32, halo: 5 };
+        let tiling = Tiling { tile: 32, halo: Some(5) };
         let spans = tiling.spans(50, 8);
         // Seven cells; a window has room for two between halos of one cell.
         let expected = [(0..1, 0..16), (1..3, 0..32), (3..5, 16..48), (5..7, 32..50)];
@@ -166,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_tile_smaller_than_its_halo_still_answers_for_a_cell() {
-        let spans = Tiling { tile: 16, halo: 64 }.spans(300, 16);
+        let spans = Tiling { tile: 16, halo: Some(64) }.spans(300, 16);
         assert_eq!(spans.len(), 19);
     }
 
@@ -197,7 +199,7 @@ mod tests {
             let image = |y: usize, x: usize| (y * 31 % 17 + x * 7 % 13) as f32;
             let whole = Window { left: 0, top: 0, width, height };
             let expected = blurred(&image, whole, stride);
-            let tiling = Tiling { tile, halo: 5 };
+            let tiling = Tiling { tile, halo: Some(5) };
             let found = assemble([height, width], stride, 1, tiling, |window| {
                 blurred(&image, window, stride)
             });
@@ -208,7 +210,8 @@ mod tests {
         fn no_window_is_larger_than_a_tile(
             length in 1_usize..5000, cells in 4_usize..40, stride in 1_usize..33, halo in 0_usize..40
         ) {
-            let tiling = Tiling { tile: cells * stride, halo: halo.min((cells - 1) / 2 * stride) };
+            let halo = Some(halo.min((cells - 1) / 2 * stride));
+            let tiling = Tiling { tile: cells * stride, halo };
             let spans = tiling.spans(length, stride);
             prop_assert!(spans.iter().all(|span| span.pixels.len() <= tiling.tile));
             prop_assert!(spans.iter().all(|span| span.pixels.start % stride == 0));

@@ -94,7 +94,7 @@ pub(crate) struct Predict {
     #[arg(long, value_name = "PIXELS", hide_short_help = true)]
     tile: Option<usize>,
 
-    /// Pixels that a window sees beyond what it answers for
+    /// Pixels that a window sees beyond what it answers for; as far as the network sees by default
     #[arg(long, value_name = "PIXELS", hide_short_help = true)]
     halo: Option<usize>,
 }
@@ -153,12 +153,11 @@ impl Predict {
     }
 
     fn tiling(&self) -> anyhow::Result<Tiling> {
-        let tiling = self.tile.map_or_else(Tiling::default, Tiling::with_tile);
-        let tiling = Tiling { halo: self.halo.unwrap_or(tiling.halo), ..tiling };
-        if !(64..=16_384).contains(&tiling.tile) || 2 * tiling.halo >= tiling.tile {
-            bail!("`--tile` must be from 64 to 16384 pixels, and more than twice `--halo`");
+        let tile = self.tile.unwrap_or(Tiling::default().tile);
+        if !(64..=16_384).contains(&tile) {
+            bail!("`--tile` must be from 64 to 16384 pixels");
         }
-        Ok(tiling)
+        Ok(Tiling { tile, halo: self.halo })
     }
 }
 
