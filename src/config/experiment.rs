@@ -7,7 +7,7 @@
 //! [methods.minmax]             # for one of them
 //! preprocess.crop = 480
 //!
-//! [methods.minmax-u0]          # the same method, set otherwise
+//! [methods.minmax-u0]          # the same, and what is set otherwise
 //! method = "minmax"
 //! erase.rounds = 0
 //!
@@ -17,7 +17,7 @@
 //! ```
 
 use std::{
-    fs,
+    fs, iter,
     path::{Path, PathBuf},
 };
 
@@ -83,14 +83,16 @@ impl Experiment {
         self.methods.keys().map(String::as_str)
     }
 
-    /// The settings of a row: `published` with the file laid over it, and the row's section over that.
+    /// The settings of a row, each layer over the one before: `published`, what the file says for
+    /// all, the section of the row's method, the section of the row.
     pub fn settings(&self, row: &str, published: &Config) -> Result<Config> {
         let mut table = Table::try_from(published).expect("settings are plain data");
-        merge(&mut table, &self.shared);
-        if let Some(section) = self.section(row) {
-            merge(&mut table, section);
+        let method = self.method(row);
+        let sections = [self.section(method), self.section(row)];
+        for layer in iter::once(&self.shared).chain(sections.into_iter().flatten()) {
+            merge(&mut table, layer);
         }
-        table.insert("method".to_owned(), Value::String(self.method(row).to_owned()));
+        table.insert("method".to_owned(), Value::String(method.to_owned()));
         Config::from_table(table).map_err(|source| unreadable(&self.path, source))
     }
 
@@ -178,6 +180,7 @@ mod tests {
         let experiment = experiment(FILE).unwrap();
         let config = experiment.settings("minmax-u0", &Config::default()).unwrap();
         assert_eq!((config.method.as_str(), config.erase.rounds), ("minmax", 0));
+        assert_eq!(config.preprocess.crop, 480, "what its method's section says holds for it");
         assert_eq!(experiment.rows().collect::<Vec<_>>(), ["minmax", "minmax-u0"]);
     }
 

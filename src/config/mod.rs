@@ -96,6 +96,8 @@ pub struct PreprocessConfig {
     pub normalization: Normalization,
     /// Images whose short side is below this are enlarged to it; 0 leaves them alone.
     pub upscale_short_side: u32,
+    /// Images whose short side is above this are shrunk to it; 0 leaves them alone.
+    pub shrink_short_side: u32,
     /// Reflected border added on each side for training, as a fraction of height and width.
     pub train_padding: f64,
     /// Side of the square training crop, in pixels.
@@ -239,6 +241,12 @@ impl PreprocessConfig {
             "preprocess.upscale_short_side",
             "must be at most 16384 pixels",
         );
+        let shrink = self.shrink_short_side;
+        require(
+            shrink == 0 || shrink >= self.upscale_short_side.max(1),
+            "preprocess.shrink_short_side",
+            "must not be below `preprocess.upscale_short_side`",
+        );
     }
 }
 
@@ -305,6 +313,7 @@ impl Default for PreprocessConfig {
         Self {
             normalization: Normalization::Half,
             upscale_short_side: 500,
+            shrink_short_side: 0,
             train_padding: 0.0,
             crop: 480,
             eval_multiple: 32,

@@ -5,6 +5,7 @@
     reason = "what the tests share is test code too"
 )]
 
+mod baselines;
 mod crf;
 mod data_check;
 mod data_split;

@@ -87,6 +87,15 @@ fn a_training_batch_has_no_mask() {
 }
 
 #[test]
+fn only_full_supervision_can_be_given_masks() {
+    let exempt = ["src/data/loader/", "src/method/unet.rs"];
+    forbid("src", &["SupervisedBatch", "SupervisedLoader"], &exempt);
+    // Nor can a method read masks on its own: it is not given the dataset.
+    let words = ["data::mask", "Sample", "Dataset", "truth.masks"];
+    forbid("src/method", &words, &["src/method/unet.rs"]);
+}
+
+#[test]
 fn the_search_finds_what_it_is_meant_to_find() {
     assert_eq!(code("let a = 1; // unsafe {\nunsafe { b }"), "let a = 1; \nunsafe { b }");
     let hit = std::panic::catch_unwind(|| forbid("src/device.rs", &["Device::flex"], &[]));

@@ -21,8 +21,8 @@ use crate::{
 pub enum Prepared {
     /// All the way.
     Ready(EvalImage),
-    /// Not at all: its input is too large to be held, let alone several of them.
-    TooLarge,
+    /// Not at all: too large for several of its kind to be held.
+    Large,
 }
 
 /// Prepares `images` in order and in the background, except those of more than `max_pixels`.
@@ -40,9 +40,10 @@ pub fn prefetch(
     let prepared = Ordered::new(images.len(), workers, workers + 1, move |index| {
         let (path, limit) = (&images[index], settings.max_megapixels);
         let (width, height) = read_size(path, limit)?;
-        let geometry = EvalGeometry::new(Size { width, height }, &preprocess);
-        if geometry.padded.area() > max_pixels {
-            return Ok(Prepared::TooLarge);
+        let EvalGeometry { original, padded, .. } =
+            EvalGeometry::new(Size { width, height }, &preprocess);
+        if original.area().max(padded.area()) > max_pixels {
+            return Ok(Prepared::Large);
         }
         let image = read_for_evaluation(path, &preprocess, limit)?;
         Ok(Prepared::Ready(EvalImage { index, ..image }))

@@ -16,7 +16,7 @@ use crate::{
         augment::{Jitter, Variation},
         image::read_size,
         mask::{self, Mask},
-        preprocess::{Size, upscale, upscaled_size},
+        preprocess::{Size, rescale, working_size},
     },
     error::{Error, Result},
     rng::{Purpose, Stream},
@@ -114,14 +114,13 @@ impl Masks {
         let sample = &self.samples[index];
         let (width, height) = read_size(&sample.image, self.settings.max_megapixels)?;
         let mask = self.read(sample, Size { width, height })?;
-        let short_side = self.preprocess.upscale_short_side;
         let picture = picture(&mask);
-        let picture = upscale(&picture, short_side).unwrap_or(picture);
+        let wanted = working_size(Size { width, height }, &self.preprocess);
+        let picture = rescale(&picture, wanted).unwrap_or(picture);
 
         // The same draws as the image's; colours are not for masks.
-        let size = upscaled_size(Size { width, height }, short_side);
         let mut stream = Stream::new(self.settings.seed, Purpose::Augment, epoch, index as u64);
-        let drawn = Variation::draw(size, &self.preprocess, &self.augment, &mut stream);
+        let drawn = Variation::draw(wanted, &self.preprocess, &self.augment, &mut stream);
         let planes = Variation { jitter: Jitter { steps: Vec::new() }, ..drawn }.apply(&picture);
         let [foreground, ignored, _] = planes.channels();
         let marked = |&byte: &u8| f32::from(u8::from(byte >= 128));

@@ -20,7 +20,7 @@ use crate::{
         Sample,
         augment::{Variation, check_crop},
         image::read_rgb,
-        preprocess::{Normalizer, Planes, Size, check_upscaled, upscale},
+        preprocess::{Normalizer, Planes, Size, check_upscaled, rescale, working_size},
     },
     error::Result,
     rng::{Purpose, Stream},
@@ -181,7 +181,8 @@ impl Source {
             (self.preprocess.upscale_short_side, self.settings.max_megapixels);
         let image = read_rgb(path, limit)?;
         check_upscaled(path, Size::of(&image), short_side, limit)?;
-        Ok(upscale(&image, short_side).unwrap_or(image))
+        let wanted = working_size(Size::of(&image), &self.preprocess);
+        Ok(rescale(&image, wanted).unwrap_or(image))
     }
 
     /// Takes the next image for each of the samples; `None` if they end before.

@@ -6,7 +6,7 @@ use image::RgbImage;
 use rayon::prelude::*;
 
 use super::{
-    InputView, Normalizer, Size, reflected_run, resize_align_corners, upscale, upscaled_size,
+    InputView, Normalizer, Size, reflected_run, rescale, resize_align_corners, working_size,
 };
 use crate::config::PreprocessConfig;
 
@@ -15,7 +15,7 @@ use crate::config::PreprocessConfig;
 pub struct EvalGeometry {
     /// The size of the image file; scores are wanted for these pixels.
     pub original: Size,
-    /// The size after its short side was brought to the required length.
+    /// The size after its short side was brought to the required length, or within its limits.
     pub upscaled: Size,
     /// The size of the network's input.
     pub padded: Size,
@@ -34,7 +34,7 @@ pub struct Offsets {
 impl EvalGeometry {
     /// Decides what happens to an image of this size.
     pub fn new(original: Size, preprocess: &PreprocessConfig) -> Self {
-        let upscaled = upscaled_size(original, preprocess.upscale_short_side);
+        let upscaled = working_size(original, preprocess);
         let multiple = preprocess.eval_multiple;
         let padded = Size {
             width: upscaled.width.next_multiple_of(multiple),
@@ -56,8 +56,7 @@ impl EvalGeometry {
     /// The network's input, to be read piece by piece.
     pub fn view<'a>(&self, image: &'a RgbImage, normalizer: &'a Normalizer) -> InputView<'a> {
         assert_eq!(Size::of(image), self.original, "the geometry of this image");
-        let shortest = self.upscaled.width.min(self.upscaled.height);
-        let image = upscale(image, shortest).map_or(Cow::Borrowed(image), Cow::Owned);
+        let image = rescale(image, self.upscaled).map_or(Cow::Borrowed(image), Cow::Owned);
         let line = |offset: u32, padded: u32, size: u32| {
             reflected_run(-i64::from(offset), padded as usize, size as usize)
         };

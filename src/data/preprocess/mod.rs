@@ -1,8 +1,8 @@
 //! Image to network input, and scores back to image pixels.
 //!
 //! ```text
-//! training    RGB ─▶ upscale ─▶ reflect pad ─▶ crop ─▶ vary (augment) ─▶ normalize
-//! evaluation  RGB ─▶ upscale ─▶ reflect pad to a multiple ─────────────▶ normalize
+//! training    RGB ─▶ rescale ─▶ reflect pad ─▶ crop ─▶ vary (augment) ─▶ normalize
+//! evaluation  RGB ─▶ rescale ─▶ reflect pad to a multiple ─────────────▶ normalize
 //!             scores at the original pixels ◀─ resize ◀─ crop ◀─ network ◀─┘
 //! ```
 //!
@@ -21,7 +21,9 @@ pub use geometry::{EvalGeometry, Offsets};
 pub use planes::{Normalizer, Planes};
 pub use reflect::reflect;
 pub(crate) use reflect::reflected_run;
-pub use resize::{check_upscaled, resize_align_corners, upscale, upscaled_size};
+pub use resize::{
+    check_upscaled, rescale, resize_align_corners, upscale, upscaled_size, working_size,
+};
 pub use view::{InputView, Window};
 
 /// Width and height in pixels.

@@ -1,11 +1,17 @@
-//! Enlarging images, and bringing score maps to another size.
+//! Enlarging and shrinking images, and bringing score maps to another size.
 
 use std::path::Path;
 
-use image::RgbImage;
+use image::{
+    RgbImage,
+    imageops::{FilterType, resize},
+};
 
 use super::{Size, enlarge::enlarge};
-use crate::error::{Error, Result};
+use crate::{
+    config::PreprocessConfig,
+    error::{Error, Result},
+};
 
 /// The size at which no side is shorter than `short_side`, ratio kept; never smaller.
 ///
@@ -22,6 +28,34 @@ pub fn upscaled_size(size: Size, short_side: u32) -> Size {
         u32::try_from(exact).unwrap_or(u32::MAX)
     };
     Size { width: enlarge(size.width), height: enlarge(size.height) }
+}
+
+/// The size at which an image is worked on: its short side within the settings' limits.
+pub fn working_size(size: Size, preprocess: &PreprocessConfig) -> Size {
+    let limit = preprocess.shrink_short_side;
+    let shortest = size.width.min(size.height);
+    if limit == 0 || shortest <= limit {
+        return upscaled_size(size, preprocess.upscale_short_side);
+    }
+    let shrink = |side: u32| {
+        let (side, shortest) = (u64::from(side), u64::from(shortest));
+        // Rounded to the nearest pixel; smaller than before, so it fits.
+        ((side * u64::from(limit) + shortest / 2) / shortest) as u32
+    };
+    Size { width: shrink(size.width), height: shrink(size.height) }
+}
+
+/// Brings an image to its [`working_size`]; `None` if it has it.
+pub fn rescale(image: &RgbImage, wanted: Size) -> Option<RgbImage> {
+    let size = Size::of(image);
+    if wanted == size {
+        return None;
+    }
+    if wanted.width < size.width || wanted.height < size.height {
+        // A triangle as wide as the pixels that become one: none of them is skipped.
+        return Some(resize(image, wanted.width, wanted.height, FilterType::Triangle));
+    }
+    Some(enlarge(image, wanted))
 }
 
 /// Refuses an image that enlarging would blow up beyond the decoding limit.
@@ -116,6 +150,26 @@ mod tests {
 
     fn size(width: u32, height: u32) -> Size {
         Size { width, height }
+    }
+
+    #[test]
+    fn an_image_is_shrunk_to_the_limit_and_averages_what_it_had() {
+        let preprocess = PreprocessConfig {
+            upscale_short_side: 20,
+            shrink_short_side: 30,
+            ..PreprocessConfig::default()
+        };
+        let wanted = |width, height| working_size(size(width, height), &preprocess);
+        assert_eq!(wanted(75, 60), size(38, 30));
+        assert_eq!(wanted(25, 29), size(25, 29));
+        assert_eq!(wanted(10, 15), size(20, 30));
+
+        let stripes = RgbImage::from_fn(60, 90, |x, _| image::Rgb([255 * (x % 2) as u8; 3]));
+        let shrunk = rescale(&stripes, wanted(60, 90)).unwrap();
+        assert_eq!(Size::of(&shrunk), size(30, 45));
+        let inner = shrunk.enumerate_pixels().filter(|(x, _, _)| (1..29).contains(x));
+        assert!(inner.clone().all(|(_, _, pixel)| pixel[0].abs_diff(127) <= 2), "stripes are grey");
+        assert!(rescale(&RgbImage::new(25, 29), wanted(25, 29)).is_none());
     }
 
     #[test]

@@ -17,9 +17,14 @@ const PROJECTIONS: usize = 5;
 pub(super) struct Fixture(Arrays);
 
 impl Fixture {
+    /// The results for our own method.
     pub(super) fn load() -> Self {
+        Self::open("method.safetensors")
+    }
+
+    pub(super) fn open(file: &str) -> Self {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures");
-        Self(weights::read(&folder.join("method.safetensors")).unwrap())
+        Self(weights::read(&folder.join(file)).unwrap())
     }
 
     /// A stored tensor, flat.

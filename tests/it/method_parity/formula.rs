@@ -62,6 +62,10 @@ pub(super) fn parameter(seed: u64, name: &str, shape: &[usize]) -> impl Fn(usize
             };
             (2.0 * bound, -bound)
         }
+        [_, input] => {
+            let bound = 4.0 / (input as f64).sqrt();
+            (2.0 * bound, -bound)
+        }
         _ if in_head || name.ends_with("running_mean") => (0.2, -0.1),
         _ => (1.0, 0.5),
     };

@@ -19,8 +19,8 @@ use pinpoint::{
     config::PreprocessConfig,
     data::{
         image::read_rgb,
-        loader::{EvalSettings, Prepared, prefetch},
-        preprocess::{EvalGeometry, Size, check_upscaled},
+        loader::{EvalImage, EvalSettings, Prepared, prefetch},
+        preprocess::{EvalGeometry, Normalizer, Size, check_upscaled},
     },
     device,
     metrics::ThresholdRule,
@@ -189,7 +189,7 @@ impl Examiner<'_> {
                 let answer = self.method.answer(&image, None);
                 Ok((image.rgb, answer))
             }
-            Prepared::TooLarge => self.examine_large(&input.path),
+            Prepared::Large => self.examine_large(&input.path),
         }
     }
 
@@ -198,10 +198,20 @@ impl Examiner<'_> {
         let size = Size::of(&image);
         check_upscaled(path, size, self.preprocess.upscale_short_side, self.max_megapixels)?;
         let geometry = EvalGeometry::new(size, self.preprocess);
+        if geometry.padded.area() <= self.tiling.max_pixels() {
+            // Large as a file, but shrunk before it is looked at.
+            let input = geometry.input(&image, &Normalizer::new(self.preprocess.normalization));
+            let image = EvalImage { index: 0, input, geometry, rgb: image };
+            let answer = self.method.answer(&image, None);
+            return Ok((image.rgb, answer));
+        }
         let answer = self.method.answer_in_tiles(&image, &geometry, self.tiling);
         let answer = answer.with_context(|| {
-            let path = path.display();
-            format!("this run's method must see images whole, and this one is too large: `{path}`")
+            format!(
+                "this run's method must see images whole, and this one is too large: `{}`\n\
+                 hint: shrink it, or raise `--tile` if there is memory for it",
+                path.display()
+            )
         })?;
         Ok((image, answer))
     }
