@@ -39,8 +39,13 @@ impl Preset {
 /// The two labels are foreground and background; the map is the probability of the first.
 /// An error is a map that has another size or other numbers.
 pub fn refine(image: &RgbImage, map: &[f32], preset: Preset) -> Result<Vec<f32>> {
+    refine_with(image, map, &preset.params())
+}
+
+/// The same with parameters of one's own.
+pub fn refine_with(image: &RgbImage, map: &[f32], params: &Params) -> Result<Vec<f32>> {
     let (width, height) = (image.width() as usize, image.height() as usize);
-    refine_mask(image.as_raw(), width, height, map, &preset.params()).map_err(Error::Refine)
+    refine_mask(image.as_raw(), width, height, map, params).map_err(Error::Refine)
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@
 //! Drawing computes no score: every number shown here was computed in `metrics`.
 //! Equal input gives equal bytes.
 
+/// The regions of a mask as JSON, CSV and GeoJSON.
+pub mod boxes;
 /// Pixels: text, lines, rectangles and images on one surface.
 pub mod canvas;
 /// Curves with axes and a legend, alone or in a grid.

@@ -6,6 +6,7 @@
 )]
 
 mod baselines;
+mod crf;
 mod data_check;
 mod data_split;
 mod data_synth;
@@ -17,6 +18,7 @@ mod loader;
 mod method_parity;
 mod metrics_parity;
 mod parity;
+mod predict;
 mod report_page;
 mod tidy;
 mod train;
