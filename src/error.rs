@@ -40,6 +40,14 @@ pub enum Error {
     #[error("{problem}: `{}`\nhint: {remedy}", .path.display())]
     Image { path: PathBuf, problem: String, remedy: String },
 
+    /// Images that cannot be scored, each with its problem.
+    #[error("{}", one_per_line("cannot score every image", .0))]
+    Images(Vec<String>),
+
+    /// A score map that the CRF cannot refine.
+    #[error("cannot refine the score map: {0}")]
+    Refine(dense_crf::Error),
+
     /// A weight file that cannot be used.
     #[error("{problem}: `{}`\nhint: {remedy}", .path.display())]
     Weights { path: PathBuf, problem: String, remedy: String },

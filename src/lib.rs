@@ -42,6 +42,9 @@ pub mod train;
 /// What a method says about an image.
 pub mod predict;
 
+/// Score maps snapped to the edges of their image.
+pub mod refine;
+
 /// Scores of masks, boxes and classes against ground truth.
 pub mod metrics;
 

@@ -30,6 +30,12 @@ pub mod image;
 /// Decoding of ground-truth masks: one meaning, whatever the file's.
 pub mod mask;
 
+/// Score maps as NumPy's `.npy` files.
+pub mod npy;
+
+/// Probability maps from pictures and arrays.
+pub mod probability;
+
 /// Image to network input and scores back to image pixels.
 pub mod preprocess;
 
@@ -42,7 +48,7 @@ pub mod loader;
 /// A labelled dataset with exact masks, drawn in code.
 pub mod synthetic;
 
-pub use layout::{Layout, OpenOptions};
+pub use layout::{Layout, OpenOptions, is_image};
 pub use manifest::{Dataset, PixelBox, Sample, Split, Truth};
 pub use mask::MaskRule;
 pub use problem::{Problem, ProblemKind};

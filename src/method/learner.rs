@@ -6,12 +6,15 @@ use burn::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::GradientSum;
+use super::{
+    GradientSum,
+    tiles::{TiledFinding, Tiling},
+};
 use crate::{
     config::Config,
     data::{
         loader::{Batch, EvalImage, Lessons},
-        preprocess::Size,
+        preprocess::{InputView, Size},
     },
     model::{Pass, layers::tensor},
 };
@@ -32,6 +35,13 @@ pub trait Learner {
 
     /// A network with weights drawn from the settings' seed.
     fn network(&self, config: &Config, classes: usize, device: &Device) -> Self::Network;
+
+    /// A network whose weights are about to be loaded, all of them.
+    ///
+    /// Drawing them first would be the slowest part of opening a run.
+    fn blank(&self, config: &Config, classes: usize, device: &Device) -> Self::Network {
+        self.network(config, classes, device)
+    }
 
     /// Computes the loss of a batch and its gradient, without moving the weights.
     fn learn(&self, network: &Self::Network, batch: &BatchOf<Self>, moment: &Moment<'_>)
@@ -57,6 +67,18 @@ pub trait Learner {
         told: Option<usize>,
         config: &Config,
     ) -> Finding;
+
+    /// What the network says about an image too large to be held; none if it must see it whole.
+    fn find_in_tiles(
+        &self,
+        _network: &Self::Network,
+        _input: &InputView<'_>,
+        _tiling: Tiling,
+        _config: &Config,
+        _device: &Device,
+    ) -> Option<TiledFinding> {
+        None
+    }
 
     /// One forward pass whose only purpose is what it does to batch norm's statistics.
     fn pass(&self, network: &Self::Network, images: Tensor<4>, pass: Pass, config: &Config);

@@ -28,6 +28,9 @@ pub mod decision;
 /// What a method must be able to do.
 pub mod learner;
 
+/// Images of any size, seen through overlapping windows.
+pub mod tiles;
+
 pub use self::{
     classifier::Classifier,
     learner::{Finding, Judgement, Learned, Learner, Moment, Terms},

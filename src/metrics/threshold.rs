@@ -109,7 +109,7 @@ impl FromStr for ThresholdRule {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "otsu" => Ok(Self::Otsu),
-            "best-on-valid" => Ok(Self::BestOnValid),
+            "best-on-valid" | "valid" => Ok(Self::BestOnValid),
             "oracle" | ORACLE_LABEL => Ok(Self::Oracle),
             _ => match text.strip_prefix("percentile:") {
                 Some(percent) => number_up_to(percent, 100.0).map(Self::Percentile),
@@ -118,7 +118,7 @@ impl FromStr for ThresholdRule {
             .ok_or_else(|| {
                 format!(
                     "`{text}` is not a threshold rule\nhint: use a number from 0 to 1, `otsu`, \
-                     `percentile:80`, `best-on-valid` or `oracle`"
+                     `percentile:80`, `valid` or `oracle`"
                 )
             }),
         }

@@ -82,11 +82,17 @@ pub struct Model {
 impl Model {
     /// A model for `classes` classes with weights drawn from the settings' seed.
     pub fn new(config: &Config, classes: usize, device: &Device) -> Self {
+        let blank = Self::blank(config, classes, device);
+        let features = blank.backbone.features();
+        init::draw(blank, features, config.seed)
+    }
+
+    /// A model whose weights are yet to be loaded, all of them.
+    pub fn blank(config: &Config, classes: usize, device: &Device) -> Self {
         let backbone = Resnet::new(&config.model, device);
         let head = || Head::new(backbone.features(), classes, config.pool.maps_per_class, device);
         let (localizer, classifier) = (head(), head());
-        let features = backbone.features();
-        init::draw(Self { backbone, localizer, classifier, classes }, features, config.seed)
+        Self { backbone, localizer, classifier, classes }
     }
 
     /// The number of classes told apart.
@@ -118,8 +124,13 @@ impl Model {
     ) -> Response {
         let [_, _, height, width] = images.dims();
         let images = mask::resize(images, rules.classifier_size([height, width]));
-        let maps = self.classifier.maps(self.backbone.forward(images, pass));
+        let maps = self.classifier_maps(images, pass);
         Response { scores: pool(maps.clone(), &rules.pooling(), keep), maps }
+    }
+
+    /// The classifier's maps of images that already have the size it looks at.
+    pub fn classifier_maps(&self, images: Tensor<4>, pass: Pass) -> Tensor<4> {
+        self.classifier.maps(self.backbone.forward(images, pass))
     }
 
     /// Cells of the localizer's and of the classifier's maps for images of one size.
@@ -153,14 +164,14 @@ impl<'a> Rules<'a> {
         Self { config }
     }
 
-    fn pooling(&self) -> Pooling<'a> {
+    pub(crate) fn pooling(&self) -> Pooling<'a> {
         Pooling {
             config: &self.config.pool,
             counts_evidence_against: self.config.semantics != Semantics::Reference,
         }
     }
 
-    fn mask(&self) -> MaskRule<'a> {
+    pub(crate) fn mask(&self) -> MaskRule<'a> {
         MaskRule {
             config: &self.config.mask,
             stride: self.config.model.output_stride,
@@ -168,7 +179,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    fn classifier_size(&self, size: [usize; 2]) -> [usize; 2] {
+    pub(crate) fn classifier_size(&self, size: [usize; 2]) -> [usize; 2] {
         size.map(|side| ((side as f64 * self.config.model.classifier_scale) as usize).max(1))
     }
 }

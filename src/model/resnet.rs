@@ -156,6 +156,30 @@ impl Resnet {
         [&self.layer1, &self.layer2, &self.layer3, &self.layer4]
     }
 
+    /// How far, in pixels, a cell of the last map sees beyond its own place.
+    pub fn reach(config: &ModelConfig) -> usize {
+        // Pixels from one cell to the next, and what kernels of half-width 1 add at that step.
+        let (mut step, mut reach) = match config.stem {
+            Stem::Classic => (2, 3),
+            Stem::Deep => (2, 1 + 2 + 2),
+        };
+        reach += step;
+        step *= 2;
+        for stage in Architecture::of(config.backbone).stages(config.output_stride) {
+            for block in 0..stage.blocks {
+                let dilation = if block == 0 { stage.first_dilation } else { stage.dilation };
+                reach += dilation * step;
+                if block == 0 {
+                    step *= stage.stride;
+                }
+                if !stage.bottleneck {
+                    reach += dilation * step;
+                }
+            }
+        }
+        reach
+    }
+
     /// Channels of the last map.
     pub fn features(&self) -> usize {
         self.features
@@ -276,6 +300,46 @@ mod tests {
     fn resnet(backbone: Backbone, stem: Stem, output_stride: usize) -> Resnet {
         let config = ModelConfig { backbone, stem, output_stride, ..ModelConfig::default() };
         Resnet::new(&config, &device::cpu())
+    }
+
+    #[test]
+    fn a_cell_reaches_as_far_as_is_known_of_published_networks() {
+        let reach = |backbone, stem, output_stride| {
+            Resnet::reach(&ModelConfig { backbone, stem, output_stride, ..ModelConfig::default() })
+        };
+        // Receptive fields of 435, 899, 427 and 971 pixels.
+        let classic = |backbone| reach(backbone, Stem::Classic, 32);
+        assert_eq!([Backbone::Resnet18, Backbone::Resnet34].map(classic), [217, 449]);
+        assert_eq!([Backbone::Resnet50, Backbone::Resnet101].map(classic), [213, 485]);
+        assert_eq!(reach(Backbone::Resnet18, Stem::Deep, 32), 219);
+    }
+
+    #[test]
+    fn what_lies_beyond_the_reach_moves_nothing() {
+        for output_stride in [8, 16, 32] {
+            let config =
+                ModelConfig { backbone: Backbone::Tiny, output_stride, ..ModelConfig::default() };
+            let config = crate::config::Config { model: config, ..Default::default() };
+            let model = crate::model::Model::new(&config, 2, &device::cpu());
+            let reach = Resnet::reach(&config.model);
+            let cells = |changed: Option<usize>| {
+                let mut line = vec![0.3; 3 * 32 * 512];
+                changed.into_iter().for_each(|column| line[16 * 512 + column] = 50.0);
+                let images = crate::model::layers::tensor(line, [1, 3, 32, 512], &device::cpu());
+                let features = model.backbone.forward(images, Pass::Evaluate(Branch::Whole));
+                let column = 256 / output_stride;
+                crate::model::layers::values(features.slice([
+                    0..1,
+                    0..128,
+                    0..1,
+                    column..column + 1,
+                ]))
+            };
+            let whole = cells(None);
+            assert!(cells(Some(256 - reach - 1)) == whole, "stride {output_stride}");
+            assert!(cells(Some(256 + reach + 1)) == whole, "stride {output_stride}");
+            assert!(cells(Some(256)) != whole, "stride {output_stride}");
+        }
     }
 
     #[test]

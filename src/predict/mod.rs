@@ -7,8 +7,16 @@ pub use self::{
     trained::Trained,
     trivial::{AllOnes, CentreGaussian, UNTRAINED, untrained},
 };
-pub use crate::method::minmax::examine::{Examination, examine, examine_batch, most_probable};
-use crate::{config::PreprocessConfig, data::loader::EvalImage};
+pub use crate::method::{
+    minmax::examine::{Examination, examine, examine_batch, most_probable},
+    tiles::Tiling,
+};
+use image::RgbImage;
+
+use crate::{
+    config::PreprocessConfig,
+    data::{loader::EvalImage, preprocess::EvalGeometry},
+};
 
 /// What a method says about one image, at the image's own resolution.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +42,16 @@ pub trait Method {
     /// A method whose mask depends on the class takes the class it is `told`,
     /// or else the one it finds most probable.
     fn answer(&self, image: &EvalImage, told: Option<usize>) -> Answer;
+
+    /// Its answer for an image whose input is too large to be held; none if it must see it whole.
+    fn answer_in_tiles(
+        &self,
+        _image: &RgbImage,
+        _geometry: &EvalGeometry,
+        _tiling: Tiling,
+    ) -> Option<Answer> {
+        None
+    }
 
     /// How its soft mask comes about and is cut, for the protocol of a report.
     fn mask_rule(&self) -> String;

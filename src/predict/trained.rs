@@ -1,15 +1,20 @@
 //! A trained network, opened from its run.
 
-use std::fmt;
+use std::{fmt, path::PathBuf};
 
 use burn::{module::Module as _, tensor::Device};
+use image::RgbImage;
 
-use super::{Answer, Method};
+use super::{Answer, Method, Tiling};
 use crate::{
     config::{Config, PreprocessConfig},
-    data::{Dataset, loader::EvalImage},
+    data::{
+        Dataset,
+        loader::EvalImage,
+        preprocess::{EvalGeometry, InputView, Normalizer},
+    },
     error::{Error, Result},
-    method::{self, Finding, Learner, Visitor, learner::input},
+    method::{self, Finding, Learner, Visitor, learner::input, tiles::TiledFinding},
     model::weights,
     train::run::{RunDir, WeightsNote},
 };
@@ -25,6 +30,12 @@ pub struct Trained {
 /// A network with the method that knows what to ask it, whichever they are.
 trait Network {
     fn find(&self, image: &EvalImage, told: Option<usize>, of: &Trained) -> Finding;
+    fn find_in_tiles(
+        &self,
+        input: &InputView<'_>,
+        tiling: Tiling,
+        of: &Trained,
+    ) -> Option<TiledFinding>;
     fn mask_rule(&self, config: &Config) -> String;
 }
 
@@ -36,6 +47,15 @@ struct Opened<L: Learner> {
 impl<L: Learner> Network for Opened<L> {
     fn find(&self, image: &EvalImage, told: Option<usize>, of: &Trained) -> Finding {
         self.learner.find(&self.network, input(image, &of.device), told, &of.config)
+    }
+
+    fn find_in_tiles(
+        &self,
+        input: &InputView<'_>,
+        tiling: Tiling,
+        of: &Trained,
+    ) -> Option<TiledFinding> {
+        self.learner.find_in_tiles(&self.network, input, tiling, &of.config, &of.device)
     }
 
     fn mask_rule(&self, config: &Config) -> String {
@@ -53,8 +73,11 @@ impl Trained {
                 let Self(run, config, device) = self;
                 let path = run.best();
                 let (arrays, note) = weights::read_with_note::<WeightsNote>(&path)?;
-                let network = learner.network(&config, note.classes.len(), device);
-                let (network, _) = weights::load(network, &path, &arrays)?;
+                let network = learner.blank(&config, note.classes.len(), device);
+                let (network, loaded) = weights::load(network, &path, &arrays)?;
+                if !loaded.missing.is_empty() {
+                    return Err(incomplete(path, &loaded));
+                }
                 let network = Box::new(Opened { learner, network: network.valid() });
                 Ok(Trained { classes: note.classes, config, device: device.clone(), network })
             }
@@ -104,8 +127,32 @@ impl Method for Trained {
         Answer { classifier, localizer, map: image.geometry.restore(&mask) }
     }
 
+    fn answer_in_tiles(
+        &self,
+        image: &RgbImage,
+        geometry: &EvalGeometry,
+        tiling: Tiling,
+    ) -> Option<Answer> {
+        let normalizer = Normalizer::new(self.config.preprocess.normalization);
+        let input = geometry.view(image, &normalizer);
+        let TiledFinding { classifier, localizer, mask } =
+            self.network.find_in_tiles(&input, tiling, self)?;
+        // An enlarged copy of the image is not needed any more, and the map takes room.
+        drop(input);
+        let map = geometry.restore_rows(|row, left, line| mask.fill(row, left, line));
+        Some(Answer { classifier, localizer, map })
+    }
+
     fn mask_rule(&self) -> String {
         self.network.mask_rule(&self.config)
+    }
+}
+
+fn incomplete(path: PathBuf, loaded: &weights::Loaded) -> Error {
+    Error::Weights {
+        path,
+        problem: format!("weights of an incomplete network ({loaded})"),
+        remedy: "give a run as `pinpoint train` wrote it".to_owned(),
     }
 }
 

@@ -19,9 +19,15 @@ pub fn untrained(name: &str) -> Option<Box<dyn Method>> {
 }
 
 /// The trivial answer: everything is foreground.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct AllOnes {
     preprocess: PreprocessConfig,
+}
+
+impl Default for AllOnes {
+    fn default() -> Self {
+        Self { preprocess: untouched() }
+    }
 }
 
 /// The photographer's answer: what is meant is in the middle.
@@ -33,9 +39,25 @@ pub struct AllOnes {
 /// ```
 ///
 /// so that the cut at one half is an ellipse that spans half of the image each way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CentreGaussian {
     preprocess: PreprocessConfig,
+}
+
+impl Default for CentreGaussian {
+    fn default() -> Self {
+        Self { preprocess: untouched() }
+    }
+}
+
+/// Leaves images as they are: nothing looks at them.
+fn untouched() -> PreprocessConfig {
+    PreprocessConfig {
+        upscale_short_side: 0,
+        shrink_short_side: 0,
+        eval_multiple: 1,
+        ..PreprocessConfig::default()
+    }
 }
 
 impl Method for AllOnes {

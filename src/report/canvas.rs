@@ -193,6 +193,17 @@ pub fn encode_png(image: &RgbImage) -> Vec<u8> {
     bytes
 }
 
+/// Brightnesses in rows of `width` as the bytes of a grey PNG file.
+pub fn encode_grey_png(width: u32, pixels: &[u8]) -> Vec<u8> {
+    let height = (pixels.len() / width as usize) as u32;
+    let mut bytes = Vec::new();
+    // Masks are runs of few values, which hardly get smaller with more effort.
+    PngEncoder::new_with_quality(&mut bytes, CompressionType::Fast, PngFilter::NoFilter)
+        .write_image(pixels, width, height, image::ExtendedColorType::L8)
+        .expect("whole rows in memory can be written to memory");
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@
 mod axis;
 mod layout;
 mod plot;
-mod scene;
+pub(super) mod scene;
 
 use image::Rgb;
 

@@ -6,14 +6,20 @@
 )]
 
 mod baselines;
+mod crf;
 mod data_check;
 mod data_split;
 mod data_synth;
+mod evaluate;
+mod evaluate_maps;
+mod evaluate_memory;
 mod hostile_images;
 mod loader;
 mod method_parity;
 mod metrics_parity;
 mod parity;
+mod predict;
+mod report_page;
 mod tidy;
 mod train;
 mod weights;

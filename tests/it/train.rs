@@ -27,19 +27,19 @@ const SMALL: &[&str] = &[
     "pool.dropout=0.2",
 ];
 
-struct Workshop {
-    folder: TempDir,
+pub(crate) struct Workshop {
+    pub(crate) folder: TempDir,
 }
 
 impl Workshop {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let spec = SyntheticSpec { classes: 2, train: 12, valid: 4, test: 4, side: 32, seed: 1 };
         synthetic::write(&folder.path().join("data"), &spec, || {}).unwrap();
         Self { folder }
     }
 
-    fn run_dir(&self, name: &str) -> PathBuf {
+    pub(crate) fn run_dir(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -54,7 +54,7 @@ impl Workshop {
         command
     }
 
-    fn train(&self, run: &str, more: &[&str]) -> Output {
+    pub(crate) fn train(&self, run: &str, more: &[&str]) -> Output {
         self.command(run, more).output().unwrap()
     }
 }
@@ -64,7 +64,7 @@ fn weights(run: &Path) -> [Vec<u8>; 2] {
         .map(|file| fs::read(run.join(file)).unwrap())
 }
 
-fn failure(output: &Output) -> String {
+pub(crate) fn failure(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!message.contains("panicked"), "{message}");

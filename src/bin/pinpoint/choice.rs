@@ -10,6 +10,9 @@ use serde::{
     },
 };
 
+/// Presets of the dense CRF.
+pub(crate) const PRESETS: &[&str] = &["glas", "natural"];
+
 const LAYOUTS: &[&str] = &["glas", "cub", "oxford-flowers", "folders", "folds", "table", "wsol"];
 
 /// Parses the names that serde gives the variants of `T`.

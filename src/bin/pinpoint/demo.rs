@@ -1,26 +1,21 @@
 //! `pinpoint demo`: the whole tool on data it draws itself.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::Instant,
-};
+use std::{fs, path::PathBuf, process::ExitCode, time::Instant};
 
 use anyhow::{Context, ensure};
 use image::RgbImage;
 use pinpoint::{
     config::{Alignment, Backbone, Config, Statistics, Stem, Tie},
     data::{
-        Dataset, OpenOptions, Split, mask,
+        Dataset, OpenOptions, Split,
         synthetic::{self, SyntheticSpec},
     },
     device,
-    evaluate::evaluate,
+    evaluate::{Case, Source, Task, evaluate},
     metrics::{Evaluation, Protocol},
     predict::{AllOnes, Method, Trained},
     report::overlay::{self, Panel, Row, sheet, thumbnail},
-    train::{Task, run::RunDir},
+    train::{self, run::RunDir},
 };
 
 use crate::{
@@ -77,7 +72,7 @@ impl Demo {
         dataset.require_usable()?;
         let run = RunDir::create(&out.join("run"), &config)?;
         let device = device::cpu();
-        let task = Task {
+        let task = train::Task {
             config: &config,
             dataset: &dataset,
             weights: None,
@@ -90,11 +85,22 @@ impl Demo {
         }
 
         let trained = Trained::open(&run, &device)?;
-        let mut gallery = Gallery { rows: Vec::new(), dataset: &dataset, config: &config };
-        let ours = score(&trained, &dataset, &config, workers, Some(&mut gallery))?;
-        let ones = score(&AllOnes::default(), &dataset, &config, workers, None)?;
+        let mut rows = Vec::new();
+        let ours = evaluate(
+            &scoring(&trained, &dataset, &config, workers),
+            |case| Ok(Gallery { dataset: &dataset }.row(case)),
+            |row| {
+                rows.extend(row);
+                Ok(())
+            },
+        )?;
+        let ones = AllOnes::default();
+        let ones = evaluate(&scoring(&ones, &dataset, &config, workers), |_| Ok(()), |()| Ok(()))?;
         let pictures = out.join("masks.png");
-        gallery.save(&pictures)?;
+        let picture = sheet(&rows, &[]);
+        picture
+            .save(&pictures)
+            .with_context(|| format!("cannot write `{}`", pictures.display()))?;
         for line in table(&ours, &ones) {
             ui.answer(&line);
         }
@@ -130,70 +136,54 @@ fn settings(seed: u64, epochs: usize, side: u32) -> Config {
     config
 }
 
-fn score(
-    method: &dyn Method,
-    dataset: &Dataset,
-    config: &Config,
+fn scoring<'a>(
+    method: &'a dyn Method,
+    dataset: &'a Dataset,
+    config: &'a Config,
     workers: usize,
-    mut gallery: Option<&mut Gallery<'_>>,
-) -> anyhow::Result<Evaluation> {
-    let protocol = Protocol::default();
-    let (mut index, mut shown) = (0, Ok(()));
-    let evaluation = evaluate(
-        method,
+) -> Task<'a> {
+    Task {
+        source: Source::Method(method),
         dataset,
-        Split::Test,
-        &config.data,
-        protocol,
+        split: Split::Test,
+        data: &config.data,
+        protocol: Protocol::default(),
+        crf: None,
+        oracle_label: false,
         workers,
-        |image, answer| {
-            if let (Some(gallery), Ok(())) = (gallery.as_deref_mut(), &shown) {
-                shown = gallery.see(index, &image.rgb, &answer.map);
-            }
-            index += 1;
-        },
-    )?;
-    shown.map(|()| evaluation)
+    }
 }
 
 /// Image, truth and mask of some test images.
 struct Gallery<'a> {
     dataset: &'a Dataset,
-    config: &'a Config,
-    rows: Vec<Row>,
 }
 
 impl Gallery<'_> {
-    fn see(&mut self, index: usize, image: &RgbImage, map: &[f32]) -> anyhow::Result<()> {
-        let test = self.dataset.split(Split::Test);
+    /// The pictures of an image, if it is shown.
+    fn row(&self, case: &Case<'_>) -> Option<Row> {
         // Spread over the split, so that every class is shown.
-        if !index.is_multiple_of((test.len() / SHOWN).max(1)) || self.rows.len() == SHOWN {
-            return Ok(());
+        let every = (self.dataset.test.len() / SHOWN).max(1);
+        if !case.index.is_multiple_of(every) || case.index / every >= SHOWN {
+            return None;
         }
-        let sample = &test[index];
-        let rule = self.dataset.mask_rule;
-        let limit = self.config.data.max_megapixels;
-        let truth = mask::read(&sample.truth, rule, image.dimensions(), limit)?;
-        let truth = truth.context("every synthetic image has a mask")?;
+        let Case { image, map, truth, sample, .. } = case;
         let found: Vec<bool> = map.iter().map(|&score| score >= 0.5).collect();
         let class = &self.dataset.classes[sample.label];
         let panel =
             |caption: &str, picture: RgbImage| Panel::new(caption, thumbnail(&picture, 256));
-        self.rows.push(Row {
+        Some(Row {
             heading: String::new(),
             panels: vec![
-                panel(class, image.clone()),
-                panel("truth", overlay::tint(image, &truth.foreground, overlay::TRUE_MASK)),
+                panel(class, (*image).clone()),
+                panel(
+                    "truth",
+                    overlay::tint(image, &truth.as_ref()?.foreground, overlay::TRUE_MASK),
+                ),
                 panel("mask", overlay::tint(image, &found, overlay::PREDICTED_MASK)),
                 panel("scores", overlay::heat_map(image, map)),
             ],
-        });
-        Ok(())
-    }
-
-    fn save(&self, path: &Path) -> anyhow::Result<()> {
-        let picture = sheet(&self.rows, &[]);
-        picture.save(path).with_context(|| format!("cannot write `{}`", path.display()))
+        })
     }
 }
 

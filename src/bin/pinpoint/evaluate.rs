@@ -1,15 +1,23 @@
-//! `pinpoint evaluate`: a run, or a trivial method, scored on a dataset.
+//! `pinpoint evaluate`: runs, saved score maps or a trivial method, scored on a dataset.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Instant,
+};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use clap::builder::PossibleValuesParser;
 use pinpoint::{
-    config::DataConfig,
-    data::{Dataset, Layout, OpenOptions, Split, split::cut_validation},
+    config::{Config, DataConfig},
+    data::{Dataset, Layout, OpenOptions, Split, problem, split::cut_validation},
     device,
-    evaluate::evaluate,
-    metrics::{Evaluation, Protocol, ThresholdRule},
-    predict::{AllOnes, Method, Trained},
+    evaluate::{Source, Task, evaluate, open_run, tune, tuning_split},
+    metrics::{Protocol, ThresholdRule},
+    predict::{Method, Trained, UNTRAINED, untrained},
+    refine::Preset,
+    report::{Conditions, Folder, Report, Training, headline},
     train::run::RunDir,
 };
 use serde_json::{Value, json};
@@ -20,16 +28,21 @@ use crate::{
     ui::Ui,
 };
 
-/// Score a run on a dataset with masks
+/// Score runs on a dataset with masks, and write a report
 #[derive(Debug, clap::Args)]
 pub(crate) struct Evaluate {
-    /// Run directory written by `pinpoint train`
-    #[arg(required_unless_present = "method")]
-    run: Option<PathBuf>,
+    /// Run directories written by `pinpoint train`
+    #[arg(value_name = "RUN", required_unless_present_any = ["method", "maps"])]
+    runs: Vec<PathBuf>,
 
     /// Score a method that needs no training instead
-    #[arg(long, value_enum, conflicts_with = "run")]
-    method: Option<Untrained>,
+    #[arg(long, value_parser = PossibleValuesParser::new(UNTRAINED))]
+    #[arg(conflicts_with_all = ["runs", "maps"])]
+    method: Option<String>,
+
+    /// Score saved maps instead: `.npy` files in [0, 1], named after the images
+    #[arg(long, value_name = "DIR")]
+    maps: Option<PathBuf>,
 
     /// Dataset to score on
     #[arg(long, value_name = "PATH")]
@@ -47,105 +60,317 @@ pub(crate) struct Evaluate {
     #[arg(long, value_name = "DIR")]
     images: Option<PathBuf>,
 
-    /// Where masks are cut: a number, `otsu` or `percentile:80`
+    /// Snap maps to the edges of their image first
+    #[arg(long, value_name = "PRESET", value_parser = named::<Preset>(PRESETS))]
+    crf: Option<Preset>,
+
+    /// Where maps are cut: a number, `otsu`, `percentile:80`, `valid` (best on the validation
+    /// split) or `oracle` (best on the scored split)
     #[arg(long, value_name = "RULE", default_value = "0.5")]
     threshold: ThresholdRule,
+
+    /// Tell the method the true class, as the paper does for its rivals
+    #[arg(long)]
+    oracle_label: bool,
+
+    /// Folder for the report; `RUN/report` by default, one folder per run where there are several
+    #[arg(long, value_name = "DIR", conflicts_with = "no_report")]
+    report: Option<PathBuf>,
+
+    /// Write no report
+    #[arg(long)]
+    no_report: bool,
+
+    /// Put the score maps into the report, as `.npy`
+    #[arg(long, conflicts_with = "no_report")]
+    save_maps: bool,
 
     /// Threads to use; all cores by default
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
-    /// Print one JSON document
+    /// Print one JSON document per run
     #[arg(long)]
     json: bool,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Untrained {
-    /// Every pixel is foreground
-    AllOnes,
-}
-
 const SPLITS: &[&str] = &["train", "valid", "test"];
+const PRESETS: &[&str] = &["glas", "natural"];
+
+/// A trained run with its settings.
+struct Run {
+    dir: RunDir,
+    config: Config,
+}
 
 impl Evaluate {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
-        let Self { run, method: _, data, split, layout, images, threshold, threads, json } = self;
-        let workers = use_threads(threads)?;
-        let Some(threshold) = threshold.ready() else {
-            bail!("`--threshold {threshold}` must be tuned first, which is not supported yet");
+        let workers = use_threads(self.threads)?;
+        ensure!(
+            self.maps.is_none() || self.runs.len() < 2,
+            "`--maps` holds the maps of one run\nhint: evaluate one run at a time"
+        );
+        let folders = self.folders()?;
+        if self.runs.is_empty() {
+            self.one(None, folders.first().map(PathBuf::as_path), workers, ui)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut failures = Vec::new();
+        for (index, run) in self.runs.iter().enumerate() {
+            let folder = folders.get(index).map(PathBuf::as_path);
+            if let Err(error) = self.one(Some(run), folder, workers, ui) {
+                failures.push(error);
+            }
+        }
+        // One run that cannot be scored must not cost the user the others.
+        match failures.len() {
+            0 => Ok(ExitCode::SUCCESS),
+            1 if self.runs.len() == 1 => Err(failures.remove(0)),
+            failed => {
+                failures.iter().for_each(|error| ui.error(error));
+                Ok(ExitCode::from(if failed == self.runs.len() { 2 } else { 1 }))
+            }
+        }
+    }
+
+    /// Where the report of each run goes; nothing if none is written.
+    fn folders(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let Self { runs, report, .. } = self;
+        let folders = match report {
+            _ if self.no_report => Vec::new(),
+            Some(folder) if runs.len() < 2 => vec![folder.clone()],
+            Some(folder) => runs.iter().map(|run| folder.join(name(run))).collect(),
+            None if self.maps.is_some() => Vec::new(),
+            None => runs.iter().map(|run| run.join("report")).collect(),
         };
-        let run = run.map(|run| RunDir::open(&run)).transpose()?;
+        for (index, folder) in folders.iter().enumerate() {
+            ensure!(
+                !folders[..index].contains(folder),
+                "two reports would be written to `{}`\nhint: evaluate one run at a time",
+                folder.display()
+            );
+        }
+        ensure!(
+            !self.save_maps || !folders.is_empty(),
+            "`--save-maps` puts maps into the report, but none is written\nhint: add `--report DIR`"
+        );
+        Ok(folders)
+    }
+
+    /// Scores one run, or what is scored without one.
+    fn one(
+        &self,
+        run: Option<&PathBuf>,
+        folder: Option<&Path>,
+        workers: usize,
+        ui: &mut Ui,
+    ) -> anyhow::Result<()> {
+        let run = run.map(|run| Run::open(run)).transpose()?;
         let (settings, seed) = match &run {
-            Some(run) => run.config().map(|config| (config.data, config.seed))?,
+            Some(run) => (run.config.data.clone(), run.config.seed),
             None => (DataConfig::default(), 0),
         };
-        let options = OpenOptions { layout, images, mask_rule: settings.mask_rule };
-        let mut dataset = Dataset::open(&data, &options)?;
-        let (name, method): (&str, Box<dyn Method>) = match &run {
-            Some(run) => {
-                let trained = Trained::open(run, &device::cpu())?;
-                trained.require_classes(&dataset)?;
-                ("minmax", Box::new(trained))
-            }
-            None => ("all-ones", Box::new(AllOnes::default())),
+        let dataset = self.dataset(&settings, seed, ui)?;
+        let method = match (&run, &self.maps) {
+            (_, Some(_)) => None,
+            (Some(run), None) => Some(run.network(&dataset)?),
+            (None, None) => self.method.as_deref().and_then(untrained),
         };
-        if split != Split::Test {
+        let source = match (&method, &self.maps) {
+            (Some(method), _) => Source::Method(&**method),
+            (None, Some(maps)) => Source::Maps(maps),
+            (None, None) => unreachable!("a run, a method or maps are asked for"),
+        };
+        let mut task = Task {
+            source,
+            dataset: &dataset,
+            split: self.split,
+            data: &settings,
+            protocol: Protocol::default(),
+            crf: self.crf,
+            oracle_label: self.oracle_label,
+            workers,
+        };
+        let started = Instant::now();
+        task.protocol.threshold = self.tuned(&task, ui)?;
+        let report = self.score(&task, run.as_ref(), folder, ui)?;
+        ui.note(&format!(
+            "{} images scored in {:.1} s",
+            report.evaluation.scores.images,
+            started.elapsed().as_secs_f64()
+        ));
+        self.answer(&report, folder, ui)
+    }
+
+    /// The dataset, with a validation split where one is needed.
+    fn dataset(&self, settings: &DataConfig, seed: u64, ui: &mut Ui) -> anyhow::Result<Dataset> {
+        let Self { layout, images, split, data, .. } = self;
+        let mask_rule = settings.mask_rule;
+        let options = OpenOptions { layout: *layout, images: images.clone(), mask_rule };
+        let mut dataset = Dataset::open(data, &options)?;
+        for group in problem::group(&dataset.problems) {
+            ui.warn(&group.to_string());
+        }
+        let tuned_on = tuning_split(self.threshold, *split);
+        if *split != Split::Test || tuned_on != Split::Test {
             // The same cut as training made, so that `valid` means the same samples.
             cut_validation(&mut dataset, settings.valid_fraction, seed);
         }
-        let samples = dataset.split(split).len();
-        if samples == 0 {
-            bail!("`{}` has no `{split}` split\nhint: see `pinpoint data check`", data.display());
+        for split in [*split, tuned_on] {
+            if dataset.split(split).is_empty() {
+                bail!(
+                    "`{}` has no `{split}` split\nhint: see `pinpoint data check`",
+                    data.display()
+                );
+            }
         }
+        if dataset.split(*split).iter().all(|sample| sample.truth.masks.is_empty()) {
+            ui.warn(&format!("no image of the `{split}` split has a mask, so masks get no score"));
+        }
+        Ok(dataset)
+    }
 
-        let protocol = Protocol { threshold, ..Protocol::default() };
-        let progress = ui.progress(samples as u64, "evaluating");
-        let found = evaluate(&*method, &dataset, split, &settings, protocol, workers, |_, _| {
-            progress.inc(1);
-        })?;
-        progress.finish();
-        if json {
-            ui.answer(&document(name, split, &found)?.to_string());
-        } else {
-            table(name, split, &found).iter().for_each(|line| ui.answer(line));
+    /// The threshold, found on another split first if the rule asks for it.
+    fn tuned(&self, task: &Task<'_>, ui: &Ui) -> anyhow::Result<pinpoint::metrics::Threshold> {
+        if let Some(threshold) = self.threshold.ready() {
+            return Ok(threshold);
         }
-        Ok(ExitCode::SUCCESS)
+        let images = task.dataset.split(tuning_split(self.threshold, self.split)).len();
+        let progress = ui.progress(images as u64, "tuning the threshold");
+        let threshold = tune(self.threshold, task, || progress.inc(1))?;
+        progress.finish();
+        Ok(threshold)
+    }
+
+    /// Scores the split and writes the report.
+    fn score(
+        &self,
+        task: &Task<'_>,
+        run: Option<&Run>,
+        folder: Option<&Path>,
+        ui: &mut Ui,
+    ) -> anyhow::Result<Report> {
+        let training = run.and_then(|run| match run.dir.records() {
+            Ok(records) => Some(Training::of(&records)),
+            Err(error) => {
+                ui.warn(&format!("the time of training is not known: {error}"));
+                None
+            }
+        });
+        let progress = ui.progress(task.dataset.split(self.split).len() as u64, "evaluating");
+        let mut folder = folder.map(Folder::create).transpose()?;
+        let evaluation = match &mut folder {
+            Some(folder) => folder.evaluate(task, self.save_maps, || progress.inc(1))?,
+            None => {
+                let advance = |()| {
+                    progress.inc(1);
+                    Ok(())
+                };
+                evaluate(task, |_| Ok(()), advance)?
+            }
+        };
+        progress.finish();
+        let method = match task.source {
+            Source::Method(method) => method.name().to_owned(),
+            Source::Maps(folder) => format!("maps of {}", name(folder).display()),
+        };
+        let conditions = self.conditions(task, run);
+        let report = Report::new(method, self.split, conditions, training, evaluation);
+        if let Some(folder) = folder {
+            folder.write(&report)?;
+        }
+        Ok(report)
+    }
+
+    fn conditions(&self, task: &Task<'_>, run: Option<&Run>) -> Conditions {
+        let text = |path: &Path| path.display().to_string();
+        let weights = run.filter(|_| self.maps.is_none()).map(|run| text(&run.dir.best()));
+        let backbone = run.and_then(|run| {
+            let backbone = serde_json::to_value(run.config.model.backbone).ok()?;
+            backbone.as_str().map(str::to_owned)
+        });
+        Conditions {
+            data: text(&self.data),
+            layout: task.dataset.layout,
+            truth_rule: task.truth_rule(),
+            mask_rule: match task.source {
+                Source::Method(method) => Some(method.mask_rule()),
+                Source::Maps(_) => None,
+            },
+            run: run.map(|run| text(run.dir.root())),
+            weights,
+            maps: self.maps.as_deref().map(text),
+            backbone,
+            semantics: run.map(|run| run.config.semantics),
+            seed: run.map(|run| run.config.seed),
+            crf: self.crf,
+            oracle_label: self.oracle_label,
+        }
+    }
+
+    fn answer(&self, report: &Report, folder: Option<&Path>, ui: &mut Ui) -> anyhow::Result<()> {
+        if self.json {
+            ui.answer(&document(report, folder)?.to_string());
+        } else {
+            table(report).iter().for_each(|line| ui.answer(line));
+        }
+        if let Some(folder) = folder {
+            ui.note(&format!("report in `{}`", folder.join("report.html").display()));
+        }
+        Ok(())
     }
 }
 
+impl Run {
+    fn open(path: &Path) -> anyhow::Result<Self> {
+        let dir = open_run(path)?;
+        let config = dir.config()?;
+        Ok(Self { dir, config })
+    }
+
+    /// The trained network, on data with its classes.
+    fn network(&self, dataset: &Dataset) -> anyhow::Result<Box<dyn Method>> {
+        let trained = Trained::open(&self.dir, &device::cpu())?;
+        trained.require_classes(dataset)?;
+        Ok(Box::new(trained))
+    }
+}
+
+/// The last part of a path that is a name.
+fn name(path: &Path) -> PathBuf {
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    whole.file_name().map_or_else(|| OsString::from("run"), OsString::from).into()
+}
+
 /// The answer for programs.
-fn document(method: &str, split: Split, found: &Evaluation) -> anyhow::Result<Value> {
-    let mut document = serde_json::to_value(&found.scores).context("plain data")?;
-    document["method"] = json!(method);
-    document["split"] = json!(split);
+fn document(report: &Report, folder: Option<&Path>) -> anyhow::Result<Value> {
+    let mut document = serde_json::to_value(&report.evaluation.scores).context("plain data")?;
+    document["method"] = json!(report.method);
+    document["split"] = json!(report.split);
+    document["conditions"] = json!(report.conditions);
+    document["training"] = json!(report.training);
+    document["report"] = json!(folder.map(|folder| folder.display().to_string()));
     Ok(document)
 }
 
 /// The answer for people.
-fn table(method: &str, split: Split, found: &Evaluation) -> Vec<String> {
-    let scores = &found.scores;
-    let interval = |key: &str| {
-        let interval = scores.intervals.get(key);
-        interval.map_or_else(String::new, |i| format!("  [{:.2}, {:.2}]", i.low, i.high))
-    };
-    let rows = [
-        ("classification error", "classification_error", scores.classification_error),
-        ("F1 foreground", "f1_foreground", scores.mean.f1_foreground),
-        ("F1 background", "f1_background", scores.mean.f1_background),
-        ("IoU mean", "iou_mean", scores.mean.iou_mean),
-        ("PxAP", "pxap", scores.pxap),
-        ("MaxBoxAccV2", "max_box_acc_v2", scores.max_box_acc_v2),
-    ];
+fn table(report: &Report) -> Vec<String> {
+    let scores = &report.evaluation.scores;
     let mut lines = vec![format!(
-        "{method} on {} {split} images, {} with masks; percent [95 % interval], threshold {}",
+        "{} on {} {} images, {} with masks; percent [95 % interval], threshold {}{}{}",
+        report.method,
         scores.images,
+        report.split,
         scores.images_with_truth,
-        scores.protocol.threshold.rule()
+        scores.protocol.threshold.rule(),
+        report.conditions.crf.map_or_else(String::new, |crf| format!(", CRF {}", crf.name())),
+        if report.conditions.oracle_label { ", told the true class (oracle)" } else { "" },
     )];
-    lines.extend(rows.into_iter().map(|(name, key, score)| {
-        let score = score.map_or_else(|| "-".to_owned(), |score| format!("{score:.2}"));
-        format!("  {name:22} {score:>7}{}", interval(key))
+    lines.extend(headline(scores).iter().map(|row| {
+        let interval = row.interval.map_or_else(String::new, |interval| {
+            format!("  [{:.2}, {:.2}]", interval.low, interval.high)
+        });
+        format!("  {:26} {:>7}{interval}", row.name, row.score_text())
     }));
     lines
 }

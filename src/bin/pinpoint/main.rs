@@ -2,12 +2,14 @@
 
 mod bench;
 mod choice;
+mod crf;
 mod data;
 mod demo;
 mod doctor;
 mod evaluate;
 mod machine;
 mod overrides;
+mod predict;
 mod train;
 mod ui;
 mod weights;
@@ -32,6 +34,8 @@ enum Command {
     Data(data::Data),
     Train(train::Train),
     Evaluate(evaluate::Evaluate),
+    Predict(predict::Predict),
+    Crf(crf::Crf),
     Weights(weights::Weights),
     Bench(bench::Bench),
     Doctor(doctor::Doctor),
@@ -46,6 +50,8 @@ fn main() -> ExitCode {
         Command::Data(data) => data.run(ui),
         Command::Train(train) => train.run(ui),
         Command::Evaluate(evaluate) => evaluate.run(ui),
+        Command::Predict(predict) => predict.run(ui),
+        Command::Crf(crf) => crf.run(ui),
         Command::Weights(weights) => weights.run(ui),
         Command::Bench(bench) => bench.run(ui),
         Command::Doctor(doctor) => doctor.run(ui),

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 /// Time between two lines of progress where there is no terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -34,6 +34,9 @@ pub(crate) struct Progress {
     what: Mutex<String>,
     total: u64,
     done: AtomicU64,
+    /// What of it was done before `started`.
+    skipped: AtomicU64,
+    started: Instant,
     shown: Shown,
 }
 
@@ -92,7 +95,9 @@ impl Ui {
         } else {
             Shown::Lines(Mutex::new(Instant::now()))
         };
-        Progress { what: Mutex::new(what.to_owned()), total, done: AtomicU64::new(0), shown }
+        let (done, skipped) = (AtomicU64::new(0), AtomicU64::new(0));
+        let what = Mutex::new(what.to_owned());
+        Progress { what, total, done, skipped, started: Instant::now(), shown }
     }
 
     fn say(&self, prefix: &str, colour: &str, text: &str) {
@@ -121,9 +126,26 @@ impl Progress {
                 {
                     *last = Instant::now();
                     let what = self.what.lock().unwrap_or_else(PoisonError::into_inner);
-                    let _ = writeln!(io::stderr(), "{what}: {done} of {}", self.total);
+                    let left = HumanDuration(self.left(done));
+                    let line = format!("{what}: {done} of {} ({left} left)", self.total);
+                    let _ = writeln!(io::stderr(), "{line}");
                 }
             }
+        }
+    }
+
+    /// The time left if the rest goes on like what is done.
+    fn left(&self, done: u64) -> Duration {
+        let worked = done.saturating_sub(self.skipped.load(Ordering::Relaxed)).max(1);
+        let rest = self.total.saturating_sub(done);
+        self.started.elapsed().mul_f64(rest as f64 / worked as f64)
+    }
+
+    /// Says something while the bar is out of the way.
+    pub(crate) fn aside(&self, say: impl FnOnce()) {
+        match &self.shown {
+            Shown::Bar(bar) => bar.suspend(say),
+            Shown::Lines(_) => say(),
         }
     }
 
@@ -138,6 +160,7 @@ impl Progress {
     /// Counts pieces that were done before, so that they do not make the rest look fast.
     pub(crate) fn skip(&self, pieces: u64) {
         self.done.fetch_add(pieces, Ordering::Relaxed);
+        self.skipped.fetch_add(pieces, Ordering::Relaxed);
         if let Shown::Bar(bar) = &self.shown {
             bar.inc(pieces);
             bar.reset_eta();

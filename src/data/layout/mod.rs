@@ -35,6 +35,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use self::draft::Draft;
+pub use self::path::is_image;
 use super::{Dataset, Split, mask::MaskRule};
 use crate::error::{Error, Result};
 

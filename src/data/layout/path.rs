@@ -89,7 +89,7 @@ pub(super) fn subfolders(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether the name says that this is an image.
-pub(super) fn is_image(path: &Path) -> bool {
+pub fn is_image(path: &Path) -> bool {
     extension_rank(path).is_some()
 }
 

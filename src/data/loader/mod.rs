@@ -8,6 +8,7 @@ mod cache;
 mod evaluation;
 mod lessons;
 mod ordered;
+mod prediction;
 mod supervised;
 mod training;
 
@@ -15,6 +16,7 @@ use std::{any::Any, path::Path};
 
 pub use evaluation::{EvalImage, EvalImages, EvalLoader, EvalSettings, read_for_evaluation};
 pub use lessons::Lessons;
+pub use prediction::{Prepared, prefetch};
 pub use supervised::{SupervisedBatch, SupervisedLoader};
 pub use training::{Batch, Epoch, TrainLoader, TrainSettings};
 

@@ -1,8 +1,13 @@
 //! Where the pixels of an evaluated image went, and the way back.
 
-use image::RgbImage;
+use std::borrow::Cow;
 
-use super::{Normalizer, Planes, Size, reflected_run, rescale, resize_align_corners, working_size};
+use image::RgbImage;
+use rayon::prelude::*;
+
+use super::{
+    InputView, Normalizer, Size, reflected_run, rescale, resize_align_corners, working_size,
+};
 use crate::config::PreprocessConfig;
 
 /// How one image was enlarged and padded for evaluation, and how to undo it.
@@ -45,17 +50,19 @@ impl EvalGeometry {
 
     /// The network's input `[3, H, W]` at the [`padded`](Self::padded) size.
     pub fn input(&self, image: &RgbImage, normalizer: &Normalizer) -> Vec<f32> {
+        self.view(image, normalizer).whole()
+    }
+
+    /// The network's input, to be read piece by piece.
+    pub fn view<'a>(&self, image: &'a RgbImage, normalizer: &'a Normalizer) -> InputView<'a> {
         assert_eq!(Size::of(image), self.original, "the geometry of this image");
-        let rescaled = rescale(image, self.upscaled);
-        let image = rescaled.as_ref().unwrap_or(image);
+        let image = rescale(image, self.upscaled).map_or(Cow::Borrowed(image), Cow::Owned);
         let line = |offset: u32, padded: u32, size: u32| {
             reflected_run(-i64::from(offset), padded as usize, size as usize)
         };
         let rows = line(self.offsets.top, self.padded.height, self.upscaled.height);
         let columns = line(self.offsets.left, self.padded.width, self.upscaled.width);
-        let mut input = Vec::with_capacity(3 * self.padded.area());
-        normalizer.append(&Planes::gather(image, &rows, &columns), &mut input);
-        input
+        InputView::new(image, rows, columns, normalizer)
     }
 
     /// Brings one score per padded pixel back to one per original pixel.
@@ -64,14 +71,23 @@ impl EvalGeometry {
     /// resized with [`resize_align_corners`]; without enlarging it stays as it is.
     pub fn restore(&self, scores: &[f32]) -> Vec<f32> {
         assert_eq!(scores.len(), self.padded.area(), "one score per pixel of the input");
-        let (left, width) = (self.offsets.left as usize, self.upscaled.width as usize);
-        let inside: Vec<f32> = scores
-            .chunks_exact(self.padded.width as usize)
-            .skip(self.offsets.top as usize)
-            .take(self.upscaled.height as usize)
-            .flat_map(|row| &row[left..left + width])
-            .copied()
-            .collect();
+        let width = self.padded.width as usize;
+        self.restore_rows(|row, left, line| {
+            line.copy_from_slice(&scores[row * width + left..][..line.len()]);
+        })
+    }
+
+    /// The same for scores that are computed as they are asked for, from any thread.
+    ///
+    /// `fill(row, left, line)` writes the scores of a row of the padded image from column
+    /// `left` on.
+    pub fn restore_rows(&self, fill: impl Fn(usize, usize, &mut [f32]) + Sync) -> Vec<f32> {
+        let Offsets { left, top } = self.offsets;
+        let mut inside = vec![0.0; self.upscaled.area()];
+        inside
+            .par_chunks_exact_mut(self.upscaled.width as usize)
+            .enumerate()
+            .for_each(|(row, line)| fill(top as usize + row, left as usize, line));
         if self.upscaled == self.original {
             return inside;
         }
@@ -85,7 +101,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::Normalization;
+    use crate::{
+        config::Normalization,
+        data::preprocess::{Planes, Window},
+    };
 
     fn geometry(width: u32, height: u32, upscale_short_side: u32) -> EvalGeometry {
         let preprocess =
@@ -125,6 +144,20 @@ mod tests {
         assert_eq!(geometry.upscaled, Size { width: 100, height: 200 });
         let restored = geometry.restore(&vec![0.25; geometry.padded.area()]);
         assert_eq!(restored, vec![0.25; 800]);
+    }
+
+    #[test]
+    fn a_window_shows_a_piece_of_the_input() {
+        let image = RgbImage::from_fn(37, 21, |x, y| Rgb([x as u8, y as u8, (x * y) as u8]));
+        let (geometry, normalizer) = (geometry(37, 21, 30), Normalizer::new(Normalization::Half));
+        let (whole, width) = (geometry.input(&image, &normalizer), geometry.padded.width as usize);
+        let window = Window { left: 5, top: 17, width: 20, height: 3 };
+        let piece = geometry.view(&image, &normalizer).read(window);
+        for (row, line) in piece.chunks_exact(20).enumerate() {
+            let (channel, row) = (row / 3, row % 3 + 17);
+            let start = channel * geometry.padded.area() + row * width + 5;
+            assert_eq!(line, &whole[start..][..20], "channel {channel}, row {row}");
+        }
     }
 
     proptest! {

@@ -15,6 +15,7 @@ mod geometry;
 mod planes;
 mod reflect;
 mod resize;
+mod view;
 
 pub use geometry::{EvalGeometry, Offsets};
 pub use planes::{Normalizer, Planes};
@@ -23,6 +24,7 @@ pub(crate) use reflect::reflected_run;
 pub use resize::{
     check_upscaled, rescale, resize_align_corners, upscale, upscaled_size, working_size,
 };
+pub use view::{InputView, Window};
 
 /// Width and height in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,19 +26,26 @@ pub mod step;
 /// What a trained network makes of preprocessed images.
 pub mod examine;
 
+/// The same for images of any size.
+pub mod tiled;
+
 use burn::tensor::{Device, Tensor};
 
-use self::{dropout::Dropout, erase::Trust, examine::examine_batch};
+use self::{dropout::Dropout, erase::Trust, examine::examine_batch, tiled::examine_in_tiles};
 pub use self::{
     examine::Examination,
     step::{Outcome, Step},
 };
-use super::learner::{
-    Finding, Judgement, Learned, Learner, Moment, Terms, images, input, surprise,
+use super::{
+    learner::{Finding, Judgement, Learned, Learner, Moment, Terms, images, input, surprise},
+    tiles::{TiledFinding, Tiling},
 };
 use crate::{
     config::Config,
-    data::loader::{Batch, EvalImage, TrainLoader},
+    data::{
+        loader::{Batch, EvalImage, TrainLoader},
+        preprocess::InputView,
+    },
     model::{Model, Pass, Rules},
 };
 
@@ -55,6 +62,10 @@ impl Learner for Minmax {
 
     fn network(&self, config: &Config, classes: usize, device: &Device) -> Model {
         Model::new(config, classes, device)
+    }
+
+    fn blank(&self, config: &Config, classes: usize, device: &Device) -> Model {
+        Model::blank(config, classes, device)
     }
 
     fn learn(&self, model: &Model, batch: &Batch, moment: &Moment<'_>) -> Learned {
@@ -113,6 +124,17 @@ impl Learner for Minmax {
     ) -> Finding {
         let Examination { classifier, localizer, mask } = examined(model, image, config);
         Finding { classifier: Some(classifier), localizer: Some(localizer), mask }
+    }
+
+    fn find_in_tiles(
+        &self,
+        model: &Model,
+        input: &InputView<'_>,
+        tiling: Tiling,
+        config: &Config,
+        device: &Device,
+    ) -> Option<TiledFinding> {
+        Some(examine_in_tiles(model, config, input, tiling, device))
     }
 
     fn pass(&self, model: &Model, images: Tensor<4>, pass: Pass, config: &Config) {

@@ -6,53 +6,55 @@ use std::fmt::Write as _;
 
 use image::Rgb;
 
-use crate::report::canvas::{Canvas, Direction, LINE_HEIGHT, Stroke, WHITE, text_width};
+use crate::report::canvas::{Area, Canvas, Direction, LINE_HEIGHT, Stroke, WHITE, text_width};
 
 /// Everything on one page, in drawing order.
-pub(super) struct Scene {
-    pub(super) width: u32,
-    pub(super) height: u32,
-    pub(super) shapes: Vec<Shape>,
+pub(in crate::report) struct Scene {
+    pub(in crate::report) width: u32,
+    pub(in crate::report) height: u32,
+    pub(in crate::report) shapes: Vec<Shape>,
 }
 
-pub(super) enum Shape {
+pub(in crate::report) enum Shape {
     Line { points: Vec<(f32, f32)>, stroke: Stroke },
     Disc { centre: (f32, f32), radius: f32, colour: Rgb<u8> },
+    Block { area: Area, colour: Rgb<u8> },
     Label(Label),
 }
 
 /// One line of text, centred across its reading direction on `at`.
-pub(super) struct Label {
-    pub(super) at: (f32, f32),
-    pub(super) text: String,
-    pub(super) colour: Rgb<u8>,
-    pub(super) anchor: Anchor,
-    pub(super) direction: Direction,
-    pub(super) bold: bool,
+pub(in crate::report) struct Label {
+    pub(in crate::report) at: (f32, f32),
+    pub(in crate::report) text: String,
+    pub(in crate::report) colour: Rgb<u8>,
+    pub(in crate::report) anchor: Anchor,
+    pub(in crate::report) direction: Direction,
+    pub(in crate::report) bold: bool,
 }
 
 /// Which point of a text, along its reading direction, is put in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Anchor {
+pub(in crate::report) enum Anchor {
     Start,
     Middle,
     End,
 }
 
 impl Scene {
-    pub(super) fn to_canvas(&self) -> Canvas {
+    pub(in crate::report) fn to_canvas(&self) -> Canvas {
         let mut canvas = Canvas::new(self.width, self.height, WHITE);
         for shape in &self.shapes {
             match shape {
                 Shape::Line { points, stroke } => canvas.line(points, *stroke),
                 Shape::Disc { centre, radius, colour } => canvas.disc(*centre, *radius, *colour),
+                Shape::Block { area, colour } => canvas.fill(*area, *colour),
                 Shape::Label(label) => label.paint(&mut canvas),
             }
         }
         canvas
     }
 
-    pub(super) fn to_svg(&self) -> String {
+    pub(in crate::report) fn to_svg(&self) -> String {
         let Self { width, height, .. } = self;
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{width}\" \
@@ -69,6 +71,16 @@ impl Scene {
                         &mut svg,
                         format_args!(
                             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{fill}\"/>\n"
+                        ),
+                    );
+                }
+                Shape::Block { area: Area { x, y, width, height }, colour } => {
+                    let fill = hex(*colour);
+                    push(
+                        &mut svg,
+                        format_args!(
+                            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" \
+                             fill=\"{fill}\"/>\n"
                         ),
                     );
                 }
@@ -155,7 +167,7 @@ fn hex(colour: Rgb<u8>) -> String {
 }
 
 /// The text as XML shows it; characters XML forbids become spaces.
-fn escape(text: &str) -> String {
+pub(in crate::report) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

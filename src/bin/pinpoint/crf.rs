@@ -1,0 +1,201 @@
+//! `pinpoint crf`: the dense CRF alone, on any image and mask.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::bail;
+use dense_crf::{Appearance, Params, Smoothness};
+use pinpoint::{
+    data::{
+        image::read_rgb,
+        npy::{self, Map},
+        probability::read_map,
+    },
+    model::weights::write_atomically,
+    refine::{Preset, refine_with},
+    report::canvas::encode_grey_png,
+};
+
+use crate::{
+    choice::{PRESETS, named},
+    train::use_threads,
+    ui::Ui,
+};
+
+/// Snap a mask to the edges of its image, by a fully connected CRF
+///
+/// Two labels, foreground and background. Pixels that are near each other, and those that are
+/// also alike in colour, pull towards the same label.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Crf {
+    /// The image
+    image: PathBuf,
+
+    /// Its mask: a grey picture, black is 0 and white is 1, or a `.npy` array in [0, 1]
+    mask: PathBuf,
+
+    /// File to write: `.png` for the mask, `.npy` for probabilities
+    #[arg(short, long, value_name = "FILE")]
+    out: PathBuf,
+
+    /// Parameters to start from: `glas` for stained tissue, `natural` for photographs
+    #[arg(long, value_parser = named::<Preset>(PRESETS), default_value = "natural")]
+    preset: Preset,
+
+    /// Write probabilities as grey instead of a mask in black and white
+    #[arg(long)]
+    soft: bool,
+
+    #[command(flatten)]
+    parameters: Parameters,
+
+    /// Images above this many megapixels are refused
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    max_megapixels: u32,
+
+    /// Threads to use; all cores by default
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// What wins over the preset.
+#[derive(Debug, Clone, Copy, clap::Args)]
+#[command(next_help_heading = "Parameters (override the preset)")]
+struct Parameters {
+    /// How strongly near pixels want the same label; 0 switches it off
+    #[arg(long, value_name = "W")]
+    smoothness_weight: Option<f32>,
+
+    /// How near is near for smoothness, θγ in pixels
+    #[arg(long, value_name = "PIXELS")]
+    theta_gamma: Option<f32>,
+
+    /// How strongly near pixels of like colour want the same label; 0 switches it off
+    #[arg(long, value_name = "W")]
+    appearance_weight: Option<f32>,
+
+    /// How near is near for appearance, θα in pixels
+    #[arg(long, value_name = "PIXELS")]
+    theta_alpha: Option<f32>,
+
+    /// How alike is alike for appearance, θβ in grey levels
+    #[arg(long, value_name = "LEVELS")]
+    theta_beta: Option<f32>,
+
+    /// Mean-field updates; 0 returns the mask
+    #[arg(long, value_name = "N")]
+    iterations: Option<usize>,
+
+    /// Working memory; images that need more are done in overlapping tiles
+    #[arg(long, value_name = "MIB")]
+    max_memory: Option<usize>,
+
+    /// Overlap of tiles, as a multiple of the larger spatial θ
+    #[arg(long, value_name = "X")]
+    halo_thetas: Option<f32>,
+}
+
+impl Parameters {
+    /// Lays the given flags over a preset; absent ones leave it alone.
+    fn over(self, preset: Preset) -> Params {
+        let mut params = preset.params();
+        // Spelled out so that a flag added above and forgotten here does not compile.
+        let Self {
+            smoothness_weight,
+            theta_gamma,
+            appearance_weight,
+            theta_alpha,
+            theta_beta,
+            iterations,
+            max_memory,
+            halo_thetas,
+        } = self;
+        if let Some(Smoothness { weight, theta_gamma: gamma }) = &mut params.smoothness {
+            overlay(weight, smoothness_weight);
+            overlay(gamma, theta_gamma);
+        }
+        if let Some(Appearance { weight, theta_alpha: alpha, theta_beta: beta }) =
+            &mut params.appearance
+        {
+            overlay(weight, appearance_weight);
+            overlay(alpha, theta_alpha);
+            overlay(beta, theta_beta);
+        }
+        overlay(&mut params.iterations, iterations);
+        overlay(&mut params.max_bytes, max_memory.map(|mib| mib.saturating_mul(1 << 20)));
+        overlay(&mut params.halo_thetas, halo_thetas);
+        params
+    }
+}
+
+fn overlay<T>(parameter: &mut T, flag: Option<T>) {
+    if let Some(value) = flag {
+        *parameter = value;
+    }
+}
+
+impl Crf {
+    pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
+        let Self { image, mask, out, preset, soft, parameters, max_megapixels, threads } = self;
+        let format = Format::of(&out, soft)?;
+        use_threads(threads)?;
+        let pixels = read_rgb(&image, max_megapixels)?;
+        let map = read_map(&mask, max_megapixels)?;
+        let (width, height) = (pixels.width() as usize, pixels.height() as usize);
+        if (map.width, map.height) != (width, height) {
+            bail!(
+                "the mask is {}×{} pixels and its image {width}×{height}: `{}`\n\
+                 hint: give the mask of this very image",
+                map.width,
+                map.height,
+                mask.display()
+            );
+        }
+        if is_of_labels(&map) {
+            ui.warn("the mask is black but for values of 1 of 255; white (255) is foreground");
+        }
+        let refined = refine_with(&pixels, &map.values, &parameters.over(preset))?;
+        write_atomically(&out, &format.encode(width, &refined))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Whether a mask numbers labels, 0 and 1, where brightness is meant.
+fn is_of_labels(map: &Map) -> bool {
+    let highest = map.values.iter().copied().fold(0.0, f32::max);
+    highest > 0.0 && highest <= 1.0 / 255.0
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Mask,
+    Grey,
+    Array,
+}
+
+impl Format {
+    fn of(out: &Path, soft: bool) -> anyhow::Result<Self> {
+        let ending = out.extension().map(|ending| ending.to_ascii_lowercase());
+        match (ending.as_deref().and_then(|ending| ending.to_str()), soft) {
+            (Some("png"), false) => Ok(Self::Mask),
+            (Some("png"), true) => Ok(Self::Grey),
+            (Some("npy"), _) => Ok(Self::Array),
+            _ => bail!("`--out` must end in `.png` or `.npy`: `{}`", out.display()),
+        }
+    }
+
+    fn encode(self, width: usize, map: &[f32]) -> Vec<u8> {
+        let grey = |shade: fn(f32) -> u8| {
+            let pixels: Vec<u8> = map.iter().map(|&p| shade(p)).collect();
+            encode_grey_png(width as u32, &pixels)
+        };
+        match self {
+            Self::Mask => grey(|p| if p >= 0.5 { 255 } else { 0 }),
+            Self::Grey => grey(|p| (255.0 * p).round() as u8),
+            Self::Array => npy::encode(width, map),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Images to predict: small ones prepared ahead, large ones when their turn comes.
+
+use std::path::PathBuf;
+
+use super::{
+    evaluation::{EvalImage, EvalSettings, read_for_evaluation},
+    ordered::Ordered,
+    panicked,
+};
+use crate::{
+    config::PreprocessConfig,
+    data::{
+        image::read_size,
+        preprocess::{EvalGeometry, Size},
+    },
+    error::Result,
+};
+
+/// How far an image has been prepared.
+#[derive(Debug)]
+pub enum Prepared {
+    /// All the way.
+    Ready(EvalImage),
+    /// Not at all: too large for several of its kind to be held.
+    Large,
+}
+
+/// Prepares `images` in order and in the background, except those of more than `max_pixels`.
+///
+/// An image that fails is an error that names its file; the others still follow.
+/// Memory is bounded by `max_pixels` and the number of workers, whatever the images.
+pub fn prefetch(
+    images: Vec<PathBuf>,
+    preprocess: PreprocessConfig,
+    settings: EvalSettings,
+    max_pixels: usize,
+) -> impl Iterator<Item = Result<Prepared>> {
+    let workers = settings.workers.max(1);
+    let paths = images.clone();
+    let prepared = Ordered::new(images.len(), workers, workers + 1, move |index| {
+        let (path, limit) = (&images[index], settings.max_megapixels);
+        let (width, height) = read_size(path, limit)?;
+        let EvalGeometry { original, padded, .. } =
+            EvalGeometry::new(Size { width, height }, &preprocess);
+        if original.area().max(padded.area()) > max_pixels {
+            return Ok(Prepared::Large);
+        }
+        let image = read_for_evaluation(path, &preprocess, limit)?;
+        Ok(Prepared::Ready(EvalImage { index, ..image }))
+    });
+    paths
+        .into_iter()
+        .zip(prepared)
+        .map(|(path, worker)| worker.unwrap_or_else(|panic| Err(panicked(&path, &*panic))))
+}

@@ -1,0 +1,155 @@
+//! What is done with one answered image, on whichever thread is free.
+
+use std::path::{Path, PathBuf};
+
+use image::RgbImage;
+
+use crate::{
+    data::{
+        MaskRule, Sample,
+        mask::{self, Mask},
+        npy,
+    },
+    error::{Error, Result},
+    metrics::{ImageCase, ImageSummary, Protocol, ScoreMap, Verdict},
+    predict::{Answer, most_probable},
+    refine::{Preset, refine},
+};
+
+/// An image as it was scored.
+#[derive(Debug, Clone, Copy)]
+pub struct Case<'a> {
+    /// Its place in the split.
+    pub index: usize,
+    /// Which sample it is.
+    pub sample: &'a Sample,
+    /// The image itself.
+    pub image: &'a RgbImage,
+    /// The map that was scored, row by row.
+    pub map: &'a [f32],
+    /// Where the object is, if known.
+    pub truth: Option<&'a Mask>,
+    /// What the image contributes to the scores.
+    pub summary: &'a ImageSummary,
+}
+
+/// An answered image on its way to be scored.
+pub(super) struct Job<'a> {
+    pub(super) index: usize,
+    pub(super) sample: &'a Sample,
+    pub(super) image: RgbImage,
+    /// The answer, or the file that has it.
+    pub(super) answer: Result<Answer, PathBuf>,
+}
+
+/// A scored image.
+pub(super) struct Scored<'a> {
+    index: usize,
+    sample: &'a Sample,
+    image: RgbImage,
+    map: Vec<f32>,
+    truth: Option<Mask>,
+    summary: ImageSummary,
+}
+
+impl Scored<'_> {
+    pub(super) fn case(&self) -> Case<'_> {
+        let Self { index, sample, image, map, truth, summary } = self;
+        Case { index: *index, sample, image, map, truth: truth.as_ref(), summary }
+    }
+
+    pub(super) fn into_summary(self) -> ImageSummary {
+        self.summary
+    }
+}
+
+/// How answers are judged: all of a task that any thread may know.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Judge {
+    pub(super) truth_rule: MaskRule,
+    pub(super) max_megapixels: u32,
+    pub(super) crf: Option<Preset>,
+    pub(super) protocol: Protocol,
+}
+
+/// Refines the map if asked to, reads the truth, and compares them.
+pub(super) fn score<'a>(judge: &Judge, job: Job<'a>) -> Result<Scored<'a>> {
+    let Job { index, sample, image, answer } = job;
+    let (width, height) = image.dimensions();
+    let limit = judge.max_megapixels;
+    let blame = Blame::of(sample, answer.as_ref().err());
+    let Answer { classifier, localizer, mut map } = match answer {
+        Ok(answer) => answer,
+        Err(file) => saved(&file, (width as usize, height as usize), limit)?,
+    };
+    // Checked before it is refined, so that the message names the map's own number.
+    ScoreMap::new(width as usize, height as usize, &map).map_err(|error| blame.error(&error))?;
+    if let Some(preset) = judge.crf {
+        map = refine(&image, &map, preset).map_err(|error| blame.error(&error))?;
+        // Rounding may leave a probability a hair beyond its range.
+        map.iter_mut().for_each(|score| *score = score.clamp(0.0, 1.0));
+    }
+    let truth = mask::read(&sample.truth, judge.truth_rule, (width, height), limit)?;
+    let scores = ScoreMap::new(width as usize, height as usize, &map);
+    let case = ImageCase {
+        id: &sample.id,
+        label: sample.label,
+        classifier: classifier.as_deref().map(verdict),
+        localizer: localizer.as_deref().map(verdict),
+        map: Some(scores.map_err(|error| blame.error(&error))?),
+        truth: truth.as_ref(),
+        boxes: &sample.truth.boxes,
+    };
+    let summary = ImageSummary::of(&case, &judge.protocol).map_err(|error| blame.error(&error))?;
+    Ok(Scored { index, sample, image, map, truth, summary })
+}
+
+/// The answer that a file holds; it must have the size of its image.
+fn saved(file: &Path, size: (usize, usize), max_megapixels: u32) -> Result<Answer> {
+    let map = npy::read(file, max_megapixels)?;
+    if (map.width, map.height) != size {
+        return Err(Error::Image {
+            path: file.to_owned(),
+            problem: format!(
+                "score map is {}×{} but its image is {}×{}",
+                map.width, map.height, size.0, size.1
+            ),
+            remedy: "save score maps at the size of their image".to_owned(),
+        });
+    }
+    Ok(Answer { classifier: None, localizer: None, map: map.values })
+}
+
+fn verdict(probabilities: &[f32]) -> Verdict {
+    let class = most_probable(probabilities);
+    Verdict { class, probability: probabilities[class] }
+}
+
+/// Whose fault an unusable map is.
+struct Blame {
+    path: PathBuf,
+    remedy: &'static str,
+}
+
+impl Blame {
+    fn of(sample: &Sample, saved: Option<&PathBuf>) -> Self {
+        match saved {
+            Some(file) => Self { path: file.clone(), remedy: "save scores in [0, 1], without NaN" },
+            None => Self {
+                path: sample.image.clone(),
+                remedy: "train again: the network gives no numbers",
+            },
+        }
+    }
+
+    fn error(&self, error: &dyn std::fmt::Display) -> Error {
+        // The remedy here knows more than the one that may follow the first line.
+        let problem = error.to_string();
+        let problem = problem.lines().next().unwrap_or_default();
+        Error::Image {
+            path: self.path.clone(),
+            problem: format!("unusable score map ({problem})"),
+            remedy: self.remedy.to_owned(),
+        }
+    }
+}

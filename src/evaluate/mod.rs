@@ -1,0 +1,198 @@
+//! A method's answers on a split, scored against the truth.
+//!
+//! ```text
+//! decode ahead ─▶ answer ─▶ queue ─▶ refine, read truth, score ─▶ accumulate ─▶ Evaluation
+//!   threads     this thread          threads                     in order
+//! ```
+//!
+//! Images are scored while the network looks at the next ones. What is under way
+//! is bounded, so a split of any length needs the memory of a few images.
+
+mod case;
+mod maps;
+mod problems;
+mod queue;
+mod run;
+
+use std::path::{Path, PathBuf};
+
+pub use case::Case;
+use case::{Job, Judge, score};
+pub use maps::map_names;
+use problems::Problems;
+use queue::Scoring;
+pub use run::open_run;
+
+use crate::{
+    config::{DataConfig, PreprocessConfig},
+    data::{
+        Dataset, MaskRule, Sample, Split,
+        loader::{EvalImage, EvalLoader, EvalSettings},
+    },
+    error::{Error, Result},
+    metrics::{Bootstrap, Evaluation, Evaluator, ImageSummary, Protocol, Threshold, ThresholdRule},
+    predict::Method,
+    refine::Preset,
+};
+
+/// Where score maps come from.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    /// A method that looks at the images.
+    Method(&'a dyn Method),
+    /// A folder of `.npy` files named after the samples, see [`map_names`].
+    Maps(&'a Path),
+}
+
+/// What is scored, and how.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    /// Whose answers.
+    pub source: Source<'a>,
+    /// On which data.
+    pub dataset: &'a Dataset,
+    /// On which of its samples.
+    pub split: Split,
+    /// How the dataset is read.
+    pub data: &'a DataConfig,
+    /// How answers are scored.
+    pub protocol: Protocol,
+    /// How maps are refined first, if at all.
+    pub crf: Option<Preset>,
+    /// Whether the method is told the true class, as the paper does for its rivals.
+    pub oracle_label: bool,
+    /// Threads that decode, and threads that score.
+    pub workers: usize,
+}
+
+/// Scores a method on a split.
+///
+/// `look` sees every scored image on some thread; what it makes of the image is
+/// handed to `keep`, in order. The outcome is the same for any number of workers.
+pub fn evaluate<N: Send>(
+    task: &Task<'_>,
+    look: impl Fn(&Case<'_>) -> Result<N> + Sync,
+    mut keep: impl FnMut(N) -> Result<()>,
+) -> Result<Evaluation> {
+    let samples = task.dataset.split(task.split);
+    let maps = task.maps(samples)?;
+    let judge = task.judge();
+    let work = |job: Job<'_>| {
+        let scored = score(&judge, job)?;
+        let seen = look(&scored.case())?;
+        Ok((scored.into_summary(), seen))
+    };
+    let mut evaluator = Evaluator::new(&task.dataset.classes, task.protocol);
+    let mut problems = Problems::default();
+    Scoring::run(task.workers, &work, |scoring| {
+        let mut take = |outcome: Result<(ImageSummary, N)>, problems: &mut Problems| match outcome {
+            Ok((summary, seen)) => {
+                evaluator.accumulate(summary);
+                keep(seen)
+            }
+            Err(error) => {
+                problems.note(error);
+                Ok(())
+            }
+        };
+        for (index, image) in task.images(samples).images().enumerate() {
+            match image {
+                Ok(image) => scoring.push(task.job(image, &samples[index], maps.get(index))),
+                Err(error) => scoring.push_outcome(Err(error)),
+            }
+            for outcome in scoring.ready() {
+                take(outcome, &mut problems)?;
+            }
+            if problems.are_enough() {
+                break;
+            }
+        }
+        scoring.rest().try_for_each(|outcome| take(outcome, &mut problems))
+    })?;
+    problems.into_result()?;
+    Ok(evaluator.compute())
+}
+
+/// The threshold of a rule, tuned on the split that the rule names if it has to be.
+///
+/// `advance` is called for every image that is looked at.
+pub fn tune(rule: ThresholdRule, task: &Task<'_>, mut advance: impl FnMut()) -> Result<Threshold> {
+    if let Some(threshold) = rule.ready() {
+        return Ok(threshold);
+    }
+    let split = tuning_split(rule, task.split);
+    // Only the sweep is needed.
+    let bootstrap = Bootstrap { resamples: 0, ..Bootstrap::default() };
+    let protocol = Protocol { curves: false, boxes: false, bootstrap, ..task.protocol };
+    let sweep = evaluate(
+        &Task { split, protocol, ..*task },
+        |_| Ok(()),
+        |()| {
+            advance();
+            Ok(())
+        },
+    )?;
+    let best = sweep.sweep.best().ok_or_else(|| Error::Data {
+        path: task.dataset.root.clone(),
+        problem: format!("no image of the `{split}` split has a mask to tune a threshold on"),
+        remedy: "use a rule that needs no masks, such as `--threshold 0.5`".to_owned(),
+    })?;
+    Ok(rule.tuned(best.threshold))
+}
+
+/// The split that a tuned rule looks at when `scored` is scored.
+pub fn tuning_split(rule: ThresholdRule, scored: Split) -> Split {
+    if rule == ThresholdRule::BestOnValid { Split::Valid } else { scored }
+}
+
+impl Task<'_> {
+    /// What counts as foreground in mask files.
+    pub fn truth_rule(&self) -> MaskRule {
+        self.data.mask_rule.unwrap_or(self.dataset.mask_rule)
+    }
+
+    fn judge(&self) -> Judge {
+        Judge {
+            truth_rule: self.truth_rule(),
+            max_megapixels: self.data.max_megapixels,
+            crf: self.crf,
+            protocol: self.protocol,
+        }
+    }
+
+    /// The saved map of each sample; none if a method answers.
+    fn maps(&self, samples: &[Sample]) -> Result<Vec<PathBuf>> {
+        match self.source {
+            Source::Method(_) => Ok(Vec::new()),
+            Source::Maps(folder) => maps::find(folder, samples),
+        }
+    }
+
+    fn images(&self, samples: &[Sample]) -> EvalLoader {
+        let paths = samples.iter().map(|sample| sample.image.clone()).collect();
+        let settings =
+            EvalSettings { workers: self.workers, max_megapixels: self.data.max_megapixels };
+        let preprocess = match self.source {
+            Source::Method(method) => method.preprocess().clone(),
+            // No network looks at the images, so they stay as they are.
+            Source::Maps(_) => PreprocessConfig {
+                upscale_short_side: 0,
+                shrink_short_side: 0,
+                eval_multiple: 1,
+                ..PreprocessConfig::default()
+            },
+        };
+        EvalLoader::new(paths, preprocess, settings)
+    }
+
+    /// Answers for an image; what is left to do can be done by any thread.
+    fn job<'s>(&self, image: EvalImage, sample: &'s Sample, map: Option<&PathBuf>) -> Job<'s> {
+        let answer = match self.source {
+            Source::Method(method) => {
+                Ok(method.answer(&image, self.oracle_label.then_some(sample.label)))
+            }
+            Source::Maps(_) => Err(map.cloned().unwrap_or_default()),
+        };
+        Job { index: image.index, sample, image: image.rgb, answer }
+    }
+}

@@ -1,0 +1,130 @@
+//! A run directory, looked over before it is used.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use serde::Deserialize;
+
+use crate::{
+    error::{Error, Result},
+    train::run::RunDir,
+};
+
+/// What a complete run has.
+const PARTS: [&str; 2] = ["config.toml", "weights/best.safetensors"];
+/// Headers of real networks have some hundred kilobytes.
+const LONGEST_HEADER: u64 = 1 << 26;
+
+/// Opens a run that is complete and not from the future; all that is missing is told at once.
+pub fn open_run(root: &Path) -> Result<RunDir> {
+    let unusable = |problem: String, remedy: &str| {
+        Err(Error::Run { path: root.to_owned(), problem, remedy: remedy.to_owned() })
+    };
+    if !root.is_dir() {
+        let problem = "there is no such run directory".to_owned();
+        return unusable(problem, "give the directory that `pinpoint train --out` wrote");
+    }
+    let missing: Vec<String> = PARTS
+        .iter()
+        .filter(|part| !root.join(part).is_file())
+        .map(|part| format!("`{part}`"))
+        .collect();
+    if !missing.is_empty() {
+        return unusable(
+            format!("the run is incomplete, without {}", missing.join(" and ")),
+            "let `pinpoint train --resume` finish it, or give a run directory",
+        );
+    }
+    if let Some(version) = version(&root.join(PARTS[1]))
+        && is_newer(&version, env!("CARGO_PKG_VERSION"))
+    {
+        return unusable(
+            format!(
+                "the run was written by pinpoint {version}, newer than this {}",
+                env!("CARGO_PKG_VERSION")
+            ),
+            "update pinpoint",
+        );
+    }
+    RunDir::open(root)
+}
+
+/// Which pinpoint wrote a weight file; none if it cannot be told, which is for its reader to say.
+fn version(weights: &Path) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Header {
+        #[serde(rename = "__metadata__")]
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        pinpoint: String,
+    }
+    #[derive(Deserialize)]
+    struct Note {
+        version: String,
+    }
+    let header: Header = serde_json::from_slice(&header(weights).ok()?).ok()?;
+    let note: Note = serde_json::from_str(&header.metadata.pinpoint).ok()?;
+    Some(note.version)
+}
+
+/// The JSON at the start of a safetensors file.
+fn header(weights: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(weights)?;
+    let mut length = [0; 8];
+    file.read_exact(&mut length)?;
+    let mut text = Vec::new();
+    file.take(u64::from_le_bytes(length).min(LONGEST_HEADER)).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+fn is_newer(version: &str, than: &str) -> bool {
+    let numbers = |version: &str| -> Vec<u64> {
+        let plain = version.split(['-', '+']).next().unwrap_or_default();
+        plain.split('.').map_while(|part| part.parse().ok()).collect()
+    };
+    numbers(version) > numbers(than)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn everything_that_is_missing_is_told_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let message = open_run(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("`config.toml` and `weights/best.safetensors`"), "{message}");
+        let message = open_run(&folder.path().join("gone")).unwrap_err().to_string();
+        assert!(message.contains("no such run"), "{message}");
+    }
+
+    #[test]
+    fn a_run_from_the_future_is_refused_and_one_of_unknown_age_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("weights")).unwrap();
+        fs::write(folder.path().join("config.toml"), "").unwrap();
+        let open = |header: &str| {
+            let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+            bytes.extend_from_slice(header.as_bytes());
+            fs::write(folder.path().join("weights/best.safetensors"), bytes).unwrap();
+            open_run(folder.path())
+        };
+        let newer = r#"{"__metadata__":{"pinpoint":"{\"version\":\"99.1.0\",\"x\":1}"}}"#;
+        let message = open(newer).unwrap_err().to_string();
+        assert!(message.contains("pinpoint 99.1.0") && message.contains("update"), "{message}");
+        assert!(open("no JSON").is_ok());
+    }
+
+    #[test]
+    fn versions_are_compared_by_number() {
+        assert!(is_newer("0.10.0", "0.9.3") && is_newer("1.0.0-rc.1", "0.9.9"));
+        assert!(!is_newer("0.1.0", "0.1.0") && !is_newer("odd", "0.1.0"));
+    }
+}

@@ -1,0 +1,194 @@
+//! What a trained network makes of an image of any size.
+
+use burn::tensor::{Device, activation::softmax};
+use rayon::prelude::*;
+
+use crate::{
+    config::Config,
+    data::preprocess::{InputView, Size, Window},
+    method::tiles::{ClassMaps, SoftMask, TiledFinding, Tiling, aligned, assemble},
+    model::{
+        Branch, Model, Pass, Rules,
+        layers::{tensor, values},
+        resnet::Resnet,
+        wildcat::pool,
+    },
+};
+
+/// Examines an image window by window:
+/// [`examine`](super::examine::examine) for large ones.
+pub fn examine_in_tiles(
+    model: &Model,
+    config: &Config,
+    input: &InputView<'_>,
+    tiling: Tiling,
+    device: &Device,
+) -> TiledFinding {
+    let rules = Rules::new(config);
+    let tiling = tiling.for_reach(Resnet::reach(&config.model));
+    let Size { width, height } = input.size();
+    let (size, stride) = ([height as usize, width as usize], config.model.output_stride);
+    let pixels = |pixels: Vec<f32>, window: Window| {
+        tensor(pixels, [1, 3, window.height, window.width], device)
+    };
+
+    let maps = assemble(size, stride, model.classes(), tiling, |window| {
+        let images = pixels(input.read(window), window);
+        values(model.localize(images, Pass::Evaluate(Branch::Whole), &rules, None).maps)
+    });
+    let localizer = probabilities(&maps, &rules, device);
+    let mask = SoftMask::new(evidence(&maps, &localizer), maps.grid, size, &rules.mask());
+
+    let judged_size = rules.classifier_size(size);
+    let judged = assemble(judged_size, stride, model.classes(), tiling, |window| {
+        let images = pixels(foreground(input, &mask, judged_size, window), window);
+        values(model.classifier_maps(images, Pass::Evaluate(Branch::Foreground)))
+    });
+    let classifier = Some(probabilities(&judged, &rules, device));
+    TiledFinding { classifier, localizer: Some(localizer), mask }
+}
+
+/// The probability of each class, by pooling its map.
+fn probabilities(maps: &ClassMaps, rules: &Rules<'_>, device: &Device) -> Vec<f32> {
+    let [rows, columns] = maps.grid;
+    // One class at a time, as pooling needs several copies of what it pools.
+    let score = |map: &[f32]| {
+        let map = tensor(map.to_vec(), [1, 1, rows, columns], device);
+        values(pool(map, &rules.pooling(), None))[0]
+    };
+    let scores: Vec<f32> = maps.classes().map(score).collect();
+    let classes = scores.len();
+    values(softmax(tensor(scores, [1, classes], device), 1))
+}
+
+/// The maps, weighted by what is believed of their classes.
+fn evidence(maps: &ClassMaps, belief: &[f32]) -> Vec<f32> {
+    let mut sum = vec![0.0; maps.grid[0] * maps.grid[1]];
+    for (map, belief) in maps.classes().zip(belief) {
+        sum.iter_mut().zip(map).for_each(|(sum, cell)| *sum += cell * belief);
+    }
+    sum
+}
+
+/// A window of what the mask shows of the input, once that is resized to `size`.
+///
+/// Shapes: `[3, height, width]` of the window.
+fn foreground(
+    input: &InputView<'_>,
+    mask: &SoftMask,
+    size: [usize; 2],
+    window: Window,
+) -> Vec<f32> {
+    let [height, width] = mask.size();
+    let rows = &aligned(size[0], height)[window.top..][..window.height];
+    let columns = &aligned(size[1], width)[window.left..][..window.width];
+    let left = columns.first().map_or(0, |first| first.near);
+    let across = columns.last().map_or(0, |last| last.far + 1) - left;
+
+    let masked = |row: usize| {
+        let mut line = input.read(Window { left, top: row, width: across, height: 1 });
+        let mut shown = vec![0.0; across];
+        mask.fill(row, left, &mut shown);
+        for channel in line.chunks_exact_mut(across) {
+            channel.iter_mut().zip(&shown).for_each(|(pixel, shown)| *pixel *= shown);
+        }
+        line
+    };
+    let resized: Vec<Vec<f32>> = rows
+        .par_iter()
+        .map(|row| {
+            let pairs = masked(row.near).into_iter().zip(masked(row.far));
+            let line: Vec<f32> = pairs.map(|(near, far)| row.mix(near, far)).collect();
+            let channels = line.chunks_exact(across);
+            let mix = |channel: &[f32]| -> Vec<f32> {
+                let pair = |near: usize, far: usize| (channel[near - left], channel[far - left]);
+                let mixed = columns.iter().map(|column| {
+                    let (near, far) = pair(column.near, column.far);
+                    column.mix(near, far)
+                });
+                mixed.collect()
+            };
+            channels.flat_map(mix).collect()
+        })
+        .collect();
+    let channel = |index: usize| {
+        resized.iter().flat_map(move |row| &row[index * window.width..][..window.width])
+    };
+    (0..3).flat_map(channel).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::module::Module as _;
+    use image::{Rgb, RgbImage};
+
+    use super::*;
+    use crate::{
+        config::{Backbone, Normalization, PreprocessConfig},
+        data::preprocess::{EvalGeometry, Normalizer},
+        device,
+        method::minmax::examine::examine,
+        rng::{Purpose, Stream},
+    };
+
+    fn config(classifier_scale: f64) -> Config {
+        let mut config = Config::default();
+        config.model.backbone = Backbone::Tiny;
+        config.model.output_stride = 8;
+        config.model.classifier_scale = classifier_scale;
+        config
+    }
+
+    /// Blobs of colour, so that maps are not noise.
+    fn picture(width: u32, height: u32) -> RgbImage {
+        let mut stream = Stream::new(3, Purpose::Synthetic, 0, 0);
+        let waves: Vec<[f64; 4]> = (0..9)
+            .map(|_| [stream.uniform(), stream.uniform(), stream.uniform(), stream.uniform()])
+            .collect();
+        RgbImage::from_fn(width, height, |x, y| {
+            let wave = |k: usize| {
+                let [a, b, c, _] = waves[k];
+                (f64::from(x) * a * 0.3 + f64::from(y) * b * 0.3 + c * 6.0).sin()
+            };
+            Rgb([0, 1, 2].map(|c| (128.0 + 40.0 * (wave(c) + wave(c + 3) + wave(c + 6))) as u8))
+        })
+    }
+
+    /// Largest difference between the tiled answer and the untiled one: mask, probabilities.
+    fn difference(size: (u32, u32), scale: f64, tiling: Tiling) -> [f32; 2] {
+        let (config, device) = (config(scale), device::cpu());
+        let model = Model::new(&config, 3, &device).valid();
+        let image = picture(size.0, size.1);
+        let preprocess =
+            PreprocessConfig { upscale_short_side: 0, eval_multiple: 1, ..Default::default() };
+        let geometry = EvalGeometry::new(Size::of(&image), &preprocess);
+        let normalizer = Normalizer::new(Normalization::Half);
+        let view = geometry.view(&image, &normalizer);
+        let pixels = [size.1 as usize, size.0 as usize];
+        let expected = examine(&model, &config, view.whole(), pixels, &device);
+        let found = examine_in_tiles(&model, &config, &view, tiling, &device);
+
+        let farthest = |a: &[f32], b: &[f32]| -> f32 {
+            assert_eq!(a.len(), b.len());
+            a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+        };
+        let mask = geometry.restore_rows(|row, left, line| found.mask.fill(row, left, line));
+        let classifier = farthest(&found.classifier.unwrap(), &expected.classifier);
+        let localizer = farthest(&found.localizer.unwrap(), &expected.localizer);
+        [farthest(&mask, &expected.mask), classifier.max(localizer)]
+    }
+
+    #[test]
+    fn with_a_full_halo_the_answer_is_that_of_the_whole_image() {
+        for (size, scale) in [((211, 150), 1.0), ((300, 97), 0.5), ((96, 96), 0.5)] {
+            let [mask, probabilities] = difference(size, scale, Tiling { tile: 180, halo: None });
+            assert!(mask < 2e-5 && probabilities < 2e-6, "{size:?}: {mask} {probabilities}");
+        }
+    }
+
+    #[test]
+    fn without_a_halo_the_seams_show() {
+        let [mask, _] = difference((211, 150), 1.0, Tiling { tile: 48, halo: Some(0) });
+        assert!(mask > 1e-3, "{mask}: the test above would pass whatever the halo");
+    }
+}

@@ -1,0 +1,222 @@
+//! Images of any size, examined through overlapping windows.
+//!
+//! ```text
+//! image ─▶ windows ─▶ network ─▶ maps of each window ─▶ their inner cells ─▶ maps of the image
+//!                                   maps ─▶ scores, soft mask (row by row)
+//! image × mask, half size ─▶ windows ─▶ network ─▶ … ─▶ maps of the image ─▶ class
+//! ```
+//!
+//! The mask is normalized over the whole image, so masks of windows could not be put
+//! together; class maps can. Batch norm uses its running statistics, so that a cell depends
+//! only on the pixels in its reach, and with a halo of that reach nothing tells that the
+//! image was cut. Cells are aligned because windows start at multiples of the stride.
+
+mod blend;
+mod soft_mask;
+
+use std::ops::Range;
+
+pub(super) use self::blend::aligned;
+pub use self::soft_mask::SoftMask;
+use crate::data::preprocess::Window;
+
+/// What a network says about an image that it never saw whole.
+#[derive(Debug)]
+pub struct TiledFinding {
+    /// Probability of each class; none if it does not classify.
+    pub classifier: Option<Vec<f32>>,
+    /// Probability of each class by the localizer, if that is another one.
+    pub localizer: Option<Vec<f32>>,
+    /// Soft mask of the network's input.
+    pub mask: SoftMask,
+}
+
+/// How images are cut into windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tiling {
+    /// Longest side of a window, in pixels of the network's input.
+    ///
+    /// Windows are longer where the halo would leave no room for a cell.
+    pub tile: usize,
+    /// Pixels that a window sees beyond the cells it answers for; by default as far as a cell
+    /// of the network sees, so that the cuts change nothing.
+    pub halo: Option<usize>,
+}
+
+impl Default for Tiling {
+    /// Windows of 4.2 megapixels.
+    fn default() -> Self {
+        Self { tile: 2048, halo: None }
+    }
+}
+
+impl Tiling {
+    /// Inputs of up to this many pixels need no cutting.
+    pub fn max_pixels(&self) -> usize {
+        self.tile * self.tile
+    }
+
+    /// Settles the halo for a network whose cells see `reach` pixels beyond their place.
+    pub fn for_reach(self, reach: usize) -> Self {
+        Self { halo: Some(self.halo.unwrap_or(reach)), ..self }
+    }
+
+    /// Cuts a line of `length` pixels.
+    fn spans(&self, length: usize, stride: usize) -> Vec<Span> {
+        let cells = length.div_ceil(stride);
+        if length <= self.tile {
+            return vec![Span { cells: 0..cells, pixels: 0..length }];
+        }
+        let halo = self.halo.unwrap_or(0).div_ceil(stride);
+        let most = (self.tile / stride).saturating_sub(2 * halo).max(1);
+        let count = cells.div_ceil(most);
+        let border = |index: usize| index * cells / count;
+        let span = |index: usize| {
+            let cells = border(index)..border(index + 1);
+            let start = cells.start.saturating_sub(halo) * stride;
+            let end = ((cells.end + halo) * stride).min(length);
+            Span { cells, pixels: start..end }
+        };
+        (0..count).map(span).collect()
+    }
+}
+
+/// Neighbouring cells of a line, and the pixels to look at for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Span {
+    cells: Range<usize>,
+    pixels: Range<usize>,
+}
+
+/// One map per class for a whole image, `[classes, rows, columns]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassMaps {
+    /// Rows and columns of each map.
+    pub grid: [usize; 2],
+    /// Class by class, row by row.
+    pub values: Vec<f32>,
+}
+
+/// Puts the maps of an image together from those of its windows.
+///
+/// `maps` gives those of one window, `[classes, rows, columns]` with a cell for every `stride`
+/// pixels begun. `size` is height and width of the image.
+pub fn assemble(
+    size: [usize; 2],
+    stride: usize,
+    classes: usize,
+    tiling: Tiling,
+    mut maps: impl FnMut(Window) -> Vec<f32>,
+) -> ClassMaps {
+    let grid = size.map(|side| side.div_ceil(stride));
+    let mut whole = ClassMaps { grid, values: vec![0.0; classes * grid[0] * grid[1]] };
+    for down in tiling.spans(size[0], stride) {
+        for across in tiling.spans(size[1], stride) {
+            let (left, top) = (across.pixels.start, down.pixels.start);
+            let window =
+                Window { left, top, width: across.pixels.len(), height: down.pixels.len() };
+            whole.take_inner(&maps(window), &down, &across, stride);
+        }
+    }
+    whole
+}
+
+impl ClassMaps {
+    /// The maps of the classes, one after the other.
+    pub fn classes(&self) -> impl Iterator<Item = &[f32]> {
+        self.values.chunks_exact(self.grid[0] * self.grid[1])
+    }
+
+    /// Copies the cells that a window answers for.
+    fn take_inner(&mut self, maps: &[f32], down: &Span, across: &Span, stride: usize) {
+        let [rows, columns] = self.grid;
+        let height = down.pixels.len().div_ceil(stride);
+        let width = across.pixels.len().div_ceil(stride);
+        let skip = [down, across].map(|span| span.cells.start - span.pixels.start / stride);
+        assert_eq!(maps.len() * rows * columns, self.values.len() * height * width, "one map each");
+        let windows = maps.chunks_exact(height * width);
+        for (from, to) in windows.zip(self.values.chunks_exact_mut(rows * columns)) {
+            let lines = from.chunks_exact(width).skip(skip[0]);
+            for (line, row) in lines.zip(down.cells.clone()) {
+                let inner = &line[skip[1]..][..across.cells.len()];
+                to[row * columns + across.cells.start..][..inner.len()].copy_from_slice(inner);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_line_that_fits_is_not_cut() {
+        let tiling = Tiling { tile: 100, halo: Some(30) };
+        assert_eq!(tiling.spans(100, 32), [Span { cells: 0..4, pixels: 0..100 }]);
+    }
+
+    #[test]
+    fn windows_reach_a_halo_beyond_their_cells_and_end_with_the_image() {
+        let tiling = Tiling { tile: 32, halo: Some(5) };
+        let spans = tiling.spans(50, 8);
+        // Seven cells; a window has room for two between halos of one cell.
+        let expected = [(0..1, 0..16), (1..3, 0..32), (3..5, 16..48), (5..7, 32..50)];
+        assert_eq!(spans, expected.map(|(cells, pixels)| Span { cells, pixels }));
+    }
+
+    #[test]
+    fn a_tile_smaller_than_its_halo_still_answers_for_a_cell() {
+        let spans = Tiling { tile: 16, halo: Some(64) }.spans(300, 16);
+        assert_eq!(spans.len(), 19);
+    }
+
+    /// Blurred by a box of `reach` pixels around each cell's first pixel, zeros beyond the image.
+    fn blurred(image: &dyn Fn(usize, usize) -> f32, window: Window, stride: usize) -> Vec<f32> {
+        let reach = 5;
+        let mut cells = Vec::new();
+        for y in (0..window.height).step_by(stride) {
+            for x in (0..window.width).step_by(stride) {
+                let rows = y.saturating_sub(reach)..(y + reach + 1).min(window.height);
+                let columns = || x.saturating_sub(reach)..(x + reach + 1).min(window.width);
+                let pixels = rows.flat_map(|row| columns().map(move |column| (row, column)));
+                cells.push(
+                    pixels
+                        .map(|(row, column)| image(window.top + row, window.left + column))
+                        .sum::<f32>(),
+                );
+            }
+        }
+        cells
+    }
+
+    proptest! {
+        #[test]
+        fn with_a_halo_of_its_reach_a_network_cannot_tell_that_the_image_was_cut(
+            height in 1_usize..90, width in 1_usize..90, tile in 24_usize..60, stride in 1_usize..9
+        ) {
+            let image = |y: usize, x: usize| (y * 31 % 17 + x * 7 % 13) as f32;
+            let whole = Window { left: 0, top: 0, width, height };
+            let expected = blurred(&image, whole, stride);
+            let tiling = Tiling { tile, halo: Some(5) };
+            let found = assemble([height, width], stride, 1, tiling, |window| {
+                blurred(&image, window, stride)
+            });
+            prop_assert_eq!(found.values, expected);
+        }
+
+        #[test]
+        fn no_window_is_larger_than_a_tile(
+            length in 1_usize..5000, cells in 4_usize..40, stride in 1_usize..33, halo in 0_usize..40
+        ) {
+            let halo = Some(halo.min((cells - 1) / 2 * stride));
+            let tiling = Tiling { tile: cells * stride, halo };
+            let spans = tiling.spans(length, stride);
+            prop_assert!(spans.iter().all(|span| span.pixels.len() <= tiling.tile));
+            prop_assert!(spans.iter().all(|span| span.pixels.start % stride == 0));
+            let covered: Vec<usize> = spans.into_iter().flat_map(|span| span.cells).collect();
+            prop_assert_eq!(covered, (0..length.div_ceil(stride)).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! All that is known about one evaluation, as `report.json` keeps it.
+
+use std::{fs, path::Path};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    config::Semantics,
+    data::{Layout, MaskRule, Split},
+    error::{Error, Result},
+    metrics::Evaluation,
+    model::weights::write_atomically,
+    refine::Preset,
+    train::EpochRecord,
+};
+
+/// One method's scores on one split, and how they came about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Version of this form; a reader refuses a newer one.
+    pub format: u32,
+    /// Version of pinpoint that wrote it.
+    pub version: String,
+    /// Whose answers were scored.
+    pub method: String,
+    /// On which samples.
+    pub split: Split,
+    /// How the answers came about.
+    pub conditions: Conditions,
+    /// What training took; none for a method without training.
+    pub training: Option<Training>,
+    /// Scores, with their protocol; classes, images, curves.
+    #[serde(flatten)]
+    pub evaluation: Evaluation,
+}
+
+/// How the answers came about that were scored; how they were scored is in
+/// [`Scores::protocol`](crate::metrics::Scores::protocol).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Conditions {
+    /// The dataset.
+    pub data: String,
+    /// How it was read.
+    pub layout: Layout,
+    /// What counts as foreground in its mask files.
+    pub truth_rule: MaskRule,
+    /// How the method's mask comes about, in its own words; none for saved maps.
+    pub mask_rule: Option<String>,
+    /// The run, if one was scored.
+    pub run: Option<String>,
+    /// Its weights, if they answered.
+    pub weights: Option<String>,
+    /// The folder of score maps, if those were scored.
+    pub maps: Option<String>,
+    /// The network's backbone.
+    pub backbone: Option<String>,
+    /// Whose reading of the method was trained.
+    pub semantics: Option<Semantics>,
+    /// Root of the run's random streams.
+    pub seed: Option<u64>,
+    /// How maps were refined, if at all.
+    pub crf: Option<Preset>,
+    /// Whether the method was told the true class.
+    pub oracle_label: bool,
+}
+
+/// What training took.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Training {
+    /// Epochs trained.
+    pub epochs: usize,
+    /// The epoch whose weights are kept, counted from 0.
+    pub kept_epoch: Option<usize>,
+    /// Time of all epochs together.
+    pub seconds: f64,
+}
+
+impl Training {
+    /// Sums up the finished epochs of a run.
+    pub fn of(records: &[EpochRecord]) -> Self {
+        Self {
+            epochs: records.len(),
+            kept_epoch: records.iter().rev().find(|record| record.best).map(|record| record.epoch),
+            seconds: records.iter().map(|record| record.seconds).sum(),
+        }
+    }
+}
+
+/// What every version of the form has.
+#[derive(Deserialize)]
+struct Stamp {
+    format: u32,
+    version: String,
+}
+
+impl Report {
+    /// The form written by this version.
+    pub const FORMAT: u32 = 1;
+
+    /// Puts an evaluation on record.
+    pub fn new(
+        method: impl Into<String>,
+        split: Split,
+        conditions: Conditions,
+        training: Option<Training>,
+        evaluation: Evaluation,
+    ) -> Self {
+        Self {
+            format: Self::FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            method: method.into(),
+            split,
+            conditions,
+            training,
+            evaluation,
+        }
+    }
+
+    /// Reads a `report.json`, or the one in a folder.
+    pub fn read(path: &Path) -> Result<Self> {
+        let file = if path.is_dir() { path.join("report.json") } else { path.to_owned() };
+        let text = fs::read_to_string(&file).map_err(Error::file("read", &file))?;
+        let unusable = |problem: String, remedy: &str| Error::Run {
+            path: file.clone(),
+            problem,
+            remedy: remedy.to_owned(),
+        };
+        if let Ok(Stamp { format, version }) = serde_json::from_str(&text)
+            && format > Self::FORMAT
+        {
+            let problem = format!("the report was written by pinpoint {version}, which is newer");
+            return Err(unusable(problem, "update pinpoint"));
+        }
+        serde_json::from_str(&text).map_err(|error| {
+            unusable(format!("unreadable report ({error})"), "evaluate the run again")
+        })
+    }
+
+    /// Writes it down; the file appears whole or not at all.
+    pub fn write(&self, file: &Path) -> Result<()> {
+        let mut text = serde_json::to_vec(self).expect("a report is plain data");
+        text.push(b'\n');
+        write_atomically(file, &text)
+    }
+
+    /// The names of the classes; a label is an index into them.
+    pub fn class_names(&self) -> Vec<&str> {
+        self.evaluation.classes.iter().map(|row| row.class.as_str()).collect()
+    }
+
+    /// The protocol in words: each question with its answer.
+    pub fn protocol(&self) -> Vec<(&'static str, String)> {
+        let Self { conditions, evaluation, split, method, .. } = self;
+        let protocol = &evaluation.scores.protocol;
+        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
+        let threshold = match (protocol.threshold.rule(), protocol.threshold.value()) {
+            (rule, Some(value)) if rule.ready().is_none() => format!("{rule}, {value}"),
+            (rule, Some(_)) => format!("{rule}, fixed"),
+            (rule, None) => format!("{rule}, per image"),
+        };
+        let mut rows = vec![
+            ("method", method.clone()),
+            ("dataset", conditions.data.clone()),
+            ("layout", conditions.layout.to_string()),
+            ("split", format!("{split}, {} images", evaluation.scores.images)),
+            ("images with masks", evaluation.scores.images_with_truth.to_string()),
+            ("foreground of the truth", name_of(&conditions.truth_rule)),
+            ("threshold", threshold),
+            ("CRF", conditions.crf.map_or("none", Preset::name).to_owned()),
+            (
+                "class of class-dependent masks",
+                if conditions.oracle_label { "true class (oracle)" } else { "predicted class" }
+                    .to_owned(),
+            ),
+            ("Dice of two empty masks", name_of(&protocol.empty)),
+            (
+                "intervals",
+                format!(
+                    "{} %, {} resamples of the images, seed {}",
+                    100.0 * protocol.bootstrap.confidence,
+                    protocol.bootstrap.resamples,
+                    protocol.bootstrap.seed
+                ),
+            ),
+        ];
+        if let Some(rule) = &conditions.mask_rule {
+            rows.push(("mask rule", rule.clone()));
+        }
+        if let Some(maps) = &conditions.maps {
+            rows.push(("score maps", maps.clone()));
+        }
+        if conditions.run.is_some() {
+            rows.push(("run", text(&conditions.run)));
+            rows.push(("weights", text(&conditions.weights)));
+            rows.push(("backbone", text(&conditions.backbone)));
+            rows.push((
+                "semantics",
+                conditions.semantics.as_ref().map_or_else(String::new, name_of),
+            ));
+            rows.push(("seed", conditions.seed.map_or_else(String::new, |seed| seed.to_string())));
+        }
+        if let Some(Training { epochs, kept_epoch, seconds }) = self.training {
+            let kept = kept_epoch.map_or_else(String::new, |kept| format!(", epoch {kept} kept"));
+            rows.push(("training", format!("{epochs} epochs{kept}, {seconds:.0} s")));
+        }
+        rows.push(("written by", format!("pinpoint {}", self.version)));
+        rows
+    }
+}
+
+/// The name that a setting is written by.
+pub(super) fn name_of(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        Ok(other) => other.to_string(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::{
+        data::mask::Mask,
+        metrics::{Evaluator, ImageCase, ImageSummary, Protocol, ScoreMap, Verdict},
+    };
+
+    /// A report on three images of two classes, one of them without truth.
+    pub(in crate::report) fn example() -> Report {
+        let classes = ["benign".to_owned(), "<b>&\"'".to_owned()];
+        let protocol = Protocol::default();
+        let mut evaluator = Evaluator::new(&classes, protocol);
+        for (index, scores) in
+            [[0.9, 0.2, 0.8], [0.1, 0.7, 0.3], [0.5, 0.5, 0.5]].iter().enumerate()
+        {
+            let foreground = vec![true, false, index == 0];
+            let truth = Mask { width: 3, height: 1, foreground, ignored: None };
+            let verdict = Verdict { class: index % 2, probability: 0.75 };
+            let case = ImageCase {
+                id: &format!("test/<{index}>.png"),
+                label: usize::from(index == 2),
+                classifier: Some(verdict),
+                localizer: Some(verdict),
+                map: Some(ScoreMap::new(3, 1, scores).unwrap()),
+                truth: (index < 2).then_some(&truth),
+                boxes: &[],
+            };
+            evaluator.accumulate(ImageSummary::of(&case, &protocol).unwrap());
+        }
+        let conditions = Conditions {
+            data: "data/<glas>".to_owned(),
+            layout: Layout::Folders,
+            truth_rule: MaskRule::NonZero,
+            mask_rule: Some("every class's map by its probability".to_owned()),
+            run: Some("run".to_owned()),
+            weights: Some("run/weights/best.safetensors".to_owned()),
+            maps: None,
+            backbone: Some("resnet18".to_owned()),
+            semantics: Some(Semantics::default()),
+            seed: Some(7),
+            crf: Some(Preset::Glas),
+            oracle_label: false,
+        };
+        let training = Training { epochs: 3, kept_epoch: Some(1), seconds: 12.5 };
+        Report::new("minmax", Split::Test, conditions, Some(training), evaluator.compute())
+    }
+
+    #[test]
+    fn a_report_survives_being_saved() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = example();
+        report.write(&folder.path().join("report.json")).unwrap();
+        assert_eq!(Report::read(folder.path()).unwrap(), report);
+        assert_eq!(Report::read(&folder.path().join("report.json")).unwrap(), report);
+    }
+
+    #[test]
+    fn a_newer_report_and_a_broken_one_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("report.json");
+        let problem = |text: &str| {
+            fs::write(&file, text).unwrap();
+            Report::read(&file).unwrap_err().to_string()
+        };
+        assert!(problem("{\"format\": 2, \"version\": \"9.0.0\"}").contains("pinpoint 9.0.0"));
+        assert!(problem("{\"format\": 1}").contains("unreadable report"));
+    }
+
+    #[test]
+    fn the_protocol_names_everything_that_decides_a_score() {
+        let protocol = example().protocol();
+        let answer = |question: &str| {
+            protocol.iter().find(|(name, _)| *name == question).unwrap().1.as_str()
+        };
+        assert_eq!(answer("threshold"), "0.5, fixed");
+        assert_eq!(answer("split"), "test, 3 images");
+        assert_eq!((answer("CRF"), answer("seed")), ("glas", "7"));
+        assert_eq!(answer("training"), "3 epochs, epoch 1 kept, 12 s");
+    }
+}

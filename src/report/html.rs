@@ -1,0 +1,293 @@
+//! One page that shows a whole report: no network, nothing beside it.
+//!
+//! The parts of the page are in `html/`. Numbers and tables are written here, so
+//! that the page can be read without scripts; the gallery is drawn by its script
+//! from data in the page. Every text that comes from the data is escaped.
+
+mod base64;
+
+use std::fmt::Write as _;
+
+use image::Rgb;
+use serde::Serialize;
+
+use super::{
+    Report,
+    chart::scene::escape,
+    figures::Figure,
+    gallery::{Exhibit, MOST_SHOWN, Standing},
+    headline::{Headline, headline, percent},
+    overlay,
+};
+use crate::metrics::{ImageRow, ThresholdRule};
+
+const PAGE: &str = include_str!("html/page.html");
+const STYLE: &str = include_str!("html/style.css");
+const SCRIPT: &str = include_str!("html/page.js");
+
+/// An image of the gallery: its row, where it stands, what it looks like.
+pub struct Shown<'a> {
+    /// Its scores.
+    pub row: &'a ImageRow,
+    /// Where it stands among all.
+    pub standing: Standing,
+    /// What it looks like.
+    pub exhibit: Exhibit,
+}
+
+/// The page.
+pub fn page(report: &Report, figures: &[Figure], gallery: &[Shown<'_>]) -> String {
+    let scores = &report.evaluation.scores;
+    let headline = headline(scores);
+    fill(PAGE, |name| match name {
+        "title" => escape(&format!("{} on {}", report.method, report.conditions.data)),
+        "style" => STYLE.to_owned(),
+        "script" => SCRIPT.to_owned(),
+        "method" => escape(&report.method),
+        "lead" => escape(&format!(
+            "{} images of the {} split of {}",
+            scores.images, report.split, report.conditions.data
+        )),
+        "oracle" => oracle(report),
+        "tiles" => headline.iter().take(4).map(tile).collect(),
+        "scores" => headline.iter().map(score_row).collect(),
+        "protocol" => report.protocol().iter().map(protocol_row).collect(),
+        "figures" => figures.iter().map(figure).collect(),
+        "classes" => report.evaluation.classes.iter().map(class_row).collect(),
+        "gallery" => gallery_note(scores.images, gallery.len()),
+        "key" => overlay::AGREEMENT_KEY.iter().map(key_entry).collect(),
+        "footer" => escape(&format!("Written by pinpoint {}", report.version)),
+        "data" => data(report, gallery),
+        other => unreachable!("the page has no part `{other}`"),
+    })
+}
+
+/// Replaces each `{{name}}` of a template once; what is put in is not looked at again.
+fn fill(template: &str, part: impl Fn(&str) -> String) -> String {
+    let mut page = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after.split_once("}}").expect("parts of the template are closed");
+        page.push_str(before);
+        page.push_str(&part(name));
+        rest = after;
+    }
+    page.push_str(rest);
+    page
+}
+
+/// A warning where something was chosen in sight of the answers.
+fn oracle(report: &Report) -> String {
+    let mut warnings = Vec::new();
+    if report.evaluation.scores.protocol.threshold.rule() == ThresholdRule::Oracle {
+        warnings.push("the threshold was tuned on the scored split itself");
+    }
+    if report.conditions.oracle_label {
+        warnings.push("the method was told the true class");
+    }
+    if warnings.is_empty() {
+        return String::new();
+    }
+    format!("<p class=\"oracle\"><strong>Oracle:</strong> {}</p>", warnings.join("; "))
+}
+
+fn tile(row: &Headline) -> String {
+    let (score, interval) = (row.score_text(), row.interval_text());
+    format!(
+        "<div class=\"tile\"><span>{}</span><b>{score}</b><span>{interval}</span></div>\n",
+        row.name
+    )
+}
+
+fn score_row(row: &Headline) -> String {
+    let Headline { name, meaning, .. } = row;
+    let (score, interval) = (row.score_text(), row.interval_text());
+    format!(
+        "<tr><th scope=\"row\">{name}</th><td class=\"number\">{score}</td>\
+         <td class=\"number\">{interval}</td><td>{meaning}</td></tr>\n"
+    )
+}
+
+fn protocol_row((question, answer): &(&str, String)) -> String {
+    format!("<div><dt>{question}</dt><dd>{}</dd></div>\n", escape(answer))
+}
+
+fn figure(figure: &Figure) -> String {
+    let wide = if figure.name == "precision_recall" { " class=\"wide\"" } else { "" };
+    let Figure { caption, svg, .. } = figure;
+    format!("<figure{wide}>\n{svg}<figcaption>{caption}</figcaption></figure>\n")
+}
+
+fn class_row(row: &crate::metrics::ClassRow) -> String {
+    let mut text = format!(
+        "<tr><th scope=\"row\">{}</th><td class=\"number\">{}</td>",
+        escape(&row.class),
+        row.images
+    );
+    for score in [row.classification_error, row.f1_foreground, row.f1_background] {
+        write!(text, "<td class=\"number\">{}</td>", percent(score)).expect("a string takes it");
+    }
+    text.push_str("</tr>\n");
+    text
+}
+
+fn gallery_note(images: u64, shown: usize) -> String {
+    let which = if images as usize > shown {
+        format!(
+            "{shown} of {images} images: the worst, the median and the best third of at most \
+             {MOST_SHOWN}."
+        )
+    } else {
+        format!("All {images} images.")
+    };
+    format!(
+        "{which} Sorted by the mean of F1⁺ and F1⁻, worst first. Pictures are shrunk to 256 \
+         pixels; scores are of the full size, at the recorded threshold."
+    )
+}
+
+fn key_entry((name, colour): &(&str, Rgb<u8>)) -> String {
+    let [red, green, blue] = colour.0;
+    format!("<li><i style=\"--swatch: rgb({red} {green} {blue})\"></i>{name}</li>\n")
+}
+
+/// What the script needs.
+#[derive(Serialize)]
+struct Data<'a> {
+    classes: Vec<&'a str>,
+    threshold: Option<f32>,
+    scored: u64,
+    sweep: Sweep<'a>,
+    colours: Colours,
+    items: Vec<Item<'a>>,
+}
+
+#[derive(Serialize)]
+struct Sweep<'a> {
+    f1_foreground: &'a [Option<f64>],
+    f1_background: &'a [Option<f64>],
+}
+
+#[derive(Serialize)]
+struct Colours {
+    hit: [u8; 3],
+    alarm: [u8; 3],
+    miss: [u8; 3],
+    mask: [u8; 3],
+    truth: [u8; 3],
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    id: &'a str,
+    label: usize,
+    predicted: Option<usize>,
+    probability: Option<f32>,
+    threshold: Option<f32>,
+    f1_foreground: Option<f64>,
+    f1_background: Option<f64>,
+    standing: &'static str,
+    image: String,
+    map: String,
+    truth: Option<String>,
+}
+
+impl<'a> Item<'a> {
+    fn of(shown: &Shown<'a>) -> Self {
+        let Shown { row, standing, exhibit } = shown;
+        let png = |bytes: &Vec<u8>| format!("data:image/png;base64,{}", base64::encode(bytes));
+        Self {
+            id: &row.id,
+            label: row.label,
+            predicted: row.predicted,
+            probability: row.probability,
+            threshold: row.threshold,
+            f1_foreground: row.f1_foreground,
+            f1_background: row.f1_background,
+            standing: standing.name(),
+            image: format!("data:image/jpeg;base64,{}", base64::encode(&exhibit.image)),
+            map: png(&exhibit.map),
+            truth: exhibit.truth.as_ref().map(png),
+        }
+    }
+}
+
+fn data(report: &Report, gallery: &[Shown<'_>]) -> String {
+    let evaluation = &report.evaluation;
+    let data = Data {
+        classes: report.class_names(),
+        threshold: evaluation.scores.protocol.threshold.value(),
+        scored: evaluation.scores.images_with_truth,
+        sweep: Sweep {
+            f1_foreground: &evaluation.sweep.f1_foreground,
+            f1_background: &evaluation.sweep.f1_background,
+        },
+        colours: Colours {
+            hit: overlay::TRUE_POSITIVE.0,
+            alarm: overlay::FALSE_POSITIVE.0,
+            miss: overlay::FALSE_NEGATIVE.0,
+            mask: overlay::PREDICTED_MASK.0,
+            truth: overlay::TRUE_MASK.0,
+        },
+        items: gallery.iter().map(Item::of).collect(),
+    };
+    // So that no text can end the script element it stands in.
+    serde_json::to_string(&data).expect("plain data").replace('<', "\\u003c")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{document::tests::example, figures::figures};
+
+    fn shown(row: &ImageRow) -> Shown<'_> {
+        let exhibit = Exhibit { image: vec![1, 2], map: vec![3], truth: None };
+        Shown { row, standing: Standing::Worst, exhibit }
+    }
+
+    #[test]
+    fn every_part_of_the_template_is_filled() {
+        let report = example();
+        let gallery: Vec<_> = report.evaluation.images.iter().map(shown).collect();
+        let page = page(&report, &figures(&report), &gallery);
+        assert!(!page.contains("{{") && !page.contains("}}\n"), "unfilled");
+        for part in ["F1⁺ (Dice of foreground)", "50.00", "0.5, fixed", "<svg", "All 3 images"] {
+            assert!(page.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn names_from_the_data_cannot_become_markup() {
+        let mut report = example();
+        let hostile = "</script><script>alert(1)</script><img src=x onerror=alert(1)>{{data}}";
+        report.method = hostile.to_owned();
+        report.conditions.data = hostile.to_owned();
+        report.evaluation.classes[0].class = hostile.to_owned();
+        report.evaluation.images[0].id = hostile.to_owned();
+        let gallery: Vec<_> = report.evaluation.images.iter().map(shown).collect();
+        let page = page(&report, &figures(&report), &gallery);
+        assert!(!page.contains("<script>alert") && !page.contains("<img src=x"));
+        assert_eq!(page.matches("</script>").count(), 2, "the data's and the script's own");
+    }
+
+    #[test]
+    fn the_page_asks_for_nothing_from_elsewhere() {
+        let report = example();
+        let page = page(&report, &figures(&report), &[]);
+        let namespaces = page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count();
+        assert_eq!(page.matches("http").count() - page.matches("http-equiv").count(), namespaces);
+        for request in ["<link", "@import", "url(", "fetch(", " src=\"", "XMLHttpRequest"] {
+            assert!(!page.contains(request), "{request}");
+        }
+    }
+
+    #[test]
+    fn oracles_are_named_at_the_top() {
+        let mut report = example();
+        assert_eq!(oracle(&report), "");
+        report.conditions.oracle_label = true;
+        report.evaluation.scores.protocol.threshold = ThresholdRule::Oracle.tuned(0.3);
+        let warning = oracle(&report);
+        assert!(warning.contains("tuned on the scored split") && warning.contains("true class"));
+    }
+}

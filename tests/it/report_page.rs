@@ -1,0 +1,153 @@
+//! The page of a report in a real browser: it draws, obeys its controls, and asks for nothing.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+use crate::{evaluate::evaluate, train::Workshop};
+
+/// Drives the page as a person would, and leaves what it saw in the document's title.
+const PERSON: &str = r#"
+<script>
+(async () => {
+  const find = (id) => document.getElementById(id);
+  const pause = () => new Promise((done) => setTimeout(done, 60));
+  const seen = {};
+  try {
+    for (let i = 0; i < 200 && find("gallery").dataset.state !== "drawn"; i += 1) await pause();
+    seen.state = find("gallery").dataset.state;
+    const cards = () => [...document.querySelectorAll(".card")];
+    const visible = () => cards().filter((card) => card.getClientRects().length > 0).length;
+    // Masks are coloured over grey: pixels whose channels differ are coloured.
+    const coloured = () => [...document.querySelectorAll("canvas[aria-label^=Mask]")].map((canvas) => {
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      let count = 0;
+      for (let i = 0; i < data.length; i += 4) count += data[i] !== data[i + 1] || data[i] !== data[i + 2];
+      return count;
+    });
+    const orange = () => [...document.querySelectorAll("canvas[aria-label^=Mask]")].map((canvas) => {
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      let count = 0;
+      for (let i = 0; i < data.length; i += 4) count += data[i] > data[i + 2] + 60;
+      return count;
+    });
+    const set = async (id, value, event) => {
+      find(id).value = value;
+      find(id).dispatchEvent(new Event(event, { bubbles: true }));
+      await pause();
+    };
+    const sum = (list) => list.reduce((a, b) => a + b, 0);
+    seen.cards = cards().length;
+    seen.recorded = sum(coloured());
+    await set("threshold", "0", "input");
+    seen.alarms_at_zero = sum(orange());
+    seen.text_at_zero = find("at-threshold").textContent;
+    await set("threshold", "1", "input");
+    seen.alarms_at_one = sum(orange());
+    find("reset").click();
+    await pause();
+    seen.reset = sum(coloured());
+    seen.all = visible();
+    seen.options = [...find("class").options].map((option) => option.textContent);
+    await set("class", "0", "change");
+    seen.one_class = visible();
+    await set("class", "", "change");
+    await set("outcome", "wrong", "change");
+    seen.wrong = visible();
+    await set("outcome", "correct", "change");
+    seen.correct = visible();
+    await set("outcome", "", "change");
+    const ids = () => cards().map((card) => card.querySelector("h3").textContent);
+    seen.worst_first = ids();
+    await set("order", "best", "change");
+    seen.best_first = ids();
+    seen.requests = performance.getEntriesByType("resource")
+      .map((entry) => entry.name).filter((name) => !name.startsWith("data:"));
+    seen.injected = typeof window.injected;
+    seen.images = [...document.images].every((image) => image.naturalWidth > 0 && image.alt !== "");
+  } catch (error) {
+    seen.error = String(error.stack);
+  }
+  document.title = JSON.stringify(seen);
+})();
+</script>
+"#;
+
+fn browser() -> Option<PathBuf> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let folders: Vec<PathBuf> = env::split_paths(&env::var_os("PATH")?).collect();
+    let mut found = names.iter().flat_map(|name| folders.iter().map(move |f| f.join(name)));
+    found.find(|path| path.is_file())
+}
+
+/// The page's document after the person has used it.
+fn visit(browser: &Path, page: &Path, profile: &Path) -> String {
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        .args(["--window-size=1280,2000", "--virtual-time-budget=20000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A dataset whose names try to become markup.
+fn rename_a_class(workshop: &Workshop) {
+    let data = workshop.folder.path().join("data");
+    for root in [data.clone(), data.join("masks")] {
+        for split in ["train", "valid", "test"] {
+            let folder = root.join(split);
+            let mut classes: Vec<_> =
+                fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+            classes.sort();
+            fs::rename(&classes[0], folder.join("<img src=x onerror=injected=1>&\"'")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_page_draws_its_gallery_and_obeys_its_controls_without_a_network() {
+    let Some(browser) = browser() else {
+        eprintln!("skipped: no Chromium on the path");
+        return;
+    };
+    let workshop = Workshop::new();
+    rename_a_class(&workshop);
+    assert!(workshop.train("run", &[]).status.success());
+    let output = evaluate(&workshop, &["run", "--report", "out"]);
+    assert!(output.status.success(), "{output:?}");
+
+    let html = fs::read_to_string(workshop.run_dir("out/report.html")).unwrap();
+    let page = workshop.run_dir("used.html");
+    fs::write(&page, html.replace("</body>", &format!("{PERSON}</body>"))).unwrap();
+    let dom = visit(&browser, &page, &workshop.run_dir("profile"));
+    let title = dom.split("<title>").nth(1).unwrap().split("</title>").next().unwrap();
+    let title = title.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    let seen: Value = serde_json::from_str(&title).unwrap_or_else(|_| panic!("{title}"));
+
+    assert!(seen["error"].is_null(), "{seen:#}");
+    assert_eq!(
+        (seen["state"].as_str(), seen["cards"].as_u64()),
+        (Some("drawn"), Some(4)),
+        "{seen:#}"
+    );
+    let count = |name: &str| seen[name].as_u64().unwrap_or_else(|| panic!("{name}: {seen:#}"));
+    assert!(count("alarms_at_zero") > count("alarms_at_one"), "the slider recolours: {seen:#}");
+    assert_eq!(count("recorded"), count("reset"), "{seen:#}");
+    assert!(seen["text_at_zero"].as_str().unwrap().contains("F1⁻ 0.00"), "{seen:#}");
+    assert_eq!((count("all"), count("one_class")), (4, 2), "{seen:#}");
+    assert_eq!(count("wrong") + count("correct"), 4, "{seen:#}");
+    assert_eq!(seen["options"][1], "<img src=x onerror=injected=1>&\"' (2)", "{seen:#}");
+    assert_eq!(seen["injected"], "undefined", "names are text: {seen:#}");
+    let reversed =
+        |list: &Value| list.as_array().unwrap().iter().rev().cloned().collect::<Vec<_>>();
+    assert_eq!(reversed(&seen["worst_first"]), *seen["best_first"].as_array().unwrap());
+    assert_eq!(seen["requests"], serde_json::json!([]), "{seen:#}");
+    assert_eq!(seen["images"], true, "{seen:#}");
+}
