@@ -83,7 +83,13 @@ fn without_weights_or_updates_the_mask_comes_back() {
 #[test]
 fn every_parameter_counts() {
     let workshop = Workshop::new();
-    let usual = workshop.refined(&["--soft"]);
+    let refined = |flags: &[&str]| {
+        let output = workshop.crf(&[&["image.png", "mask.png", "-o", "out.npy"], flags].concat());
+        assert!(output.status.success(), "{output:?}");
+        fs::read(workshop.path("out.npy")).unwrap()
+    };
+    let usual = refined(&["--preset", "glas"]);
+    assert!(usual == refined(&["--preset", "glas", "--theta-alpha", "13"]), "what the preset says");
     for flags in [
         ["--smoothness-weight", "0.1"],
         ["--theta-gamma", "1"],
@@ -92,7 +98,7 @@ fn every_parameter_counts() {
         ["--theta-beta", "200"],
         ["--iterations", "1"],
     ] {
-        assert!(workshop.refined(&[&["--soft"], &flags[..]].concat()) != usual, "{flags:?}");
+        assert!(refined(&[&["--preset", "glas"], &flags[..]].concat()) != usual, "{flags:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! What `pinpoint predict` is asked about: files, folders, patterns, a list on stdin.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
@@ -22,14 +22,16 @@ pub(super) struct Input {
 pub(super) struct Inputs {
     pub(super) images: Vec<Input>,
     pub(super) problems: Vec<String>,
-    paths: BTreeSet<PathBuf>,
+    /// All paths, by the last part of their name.
+    paths: BTreeMap<OsString, BTreeSet<PathBuf>>,
     names: BTreeSet<String>,
 }
 
 impl Inputs {
     /// Finds the images that were asked for; `list` is read where `-` is asked for.
     ///
-    /// Folders are searched with all folders below, except `out`, which holds earlier answers.
+    /// Folders are searched with all folders below. Neither they nor patterns lead into `out`,
+    /// which holds earlier answers.
     pub(super) fn find(
         asked: &[PathBuf],
         out: &Path,
@@ -56,9 +58,9 @@ impl Inputs {
             self.add_image(path.to_owned(), name.into());
             return;
         }
-        let before = self.paths.len();
+        let before = self.images.len();
         self.add_folder(path, path, out);
-        if self.paths.len() == before {
+        if self.images.len() == before {
             self.problems.push(format!("no image in `{}`", path.display()));
         }
     }
@@ -66,7 +68,8 @@ impl Inputs {
     fn add_matches(&mut self, pattern: &str, out: &Path) {
         match glob::glob(pattern) {
             Ok(paths) => {
-                let paths: Vec<PathBuf> = paths.flatten().collect();
+                let paths: Vec<PathBuf> =
+                    paths.flatten().filter(|path| !path.starts_with(out)).collect();
                 if paths.is_empty() {
                     self.problems.push(format!("nothing matches `{pattern}`"));
                 }
@@ -103,7 +106,8 @@ impl Inputs {
 
     /// Adds an image under a name of its own; one that is there already is not predicted twice.
     fn add_image(&mut self, path: PathBuf, name: PathBuf) {
-        if !self.paths.insert(path.clone()) {
+        let file_name = path.file_name().unwrap_or_default().to_owned();
+        if !self.paths.entry(file_name).or_default().insert(path.clone()) {
             return;
         }
         // Some file systems do not tell `A` from `a`.
@@ -120,11 +124,11 @@ impl Inputs {
 
     /// Whether `path` is one of the images themselves.
     pub(super) fn contains(&self, path: &Path) -> bool {
-        let same = |input: &Path| {
-            let (Ok(a), Ok(b)) = (input.canonicalize(), path.canonicalize()) else { return false };
-            a == b
+        let Some(namesakes) = path.file_name().and_then(|name| self.paths.get(name)) else {
+            return false;
         };
-        self.paths.iter().any(|input| input.file_name() == path.file_name() && same(input))
+        let Ok(path) = path.canonicalize() else { return false };
+        namesakes.iter().any(|input| input.canonicalize().is_ok_and(|input| input == path))
     }
 }
 
@@ -177,6 +181,9 @@ mod tests {
         let out = folder.path().join("out");
         let inputs = Inputs::find(&asked, &out, || Ok(String::new())).unwrap();
         assert_eq!(names(&inputs), ["a", "b/c"]);
+        let asked = [folder.path().join("**/*.png")];
+        let matches = Inputs::find(&asked, &out, || Ok(String::new())).unwrap();
+        assert_eq!(matches.problems.len(), 1, "{matches:?}");
         assert!(inputs.problems.is_empty());
     }
 
