@@ -6,7 +6,7 @@
 use burn::tensor::{Device, Tensor};
 
 use super::{
-    classifier::{Classifier, chosen},
+    classifier::{Classifier, Drawn, chosen},
     decision,
     minmax::dropout::Dropout,
 };
@@ -71,11 +71,11 @@ impl Classifier for Cam {
         images: Tensor<4>,
         pass: Pass,
         config: &Config,
-        samples: Option<(usize, &[usize])>,
+        drawn: Option<Drawn<'_>>,
     ) -> Tensor<2> {
         let maps = network.maps(images, pass);
         let [_, classes, height, width] = maps.dims();
-        let dropout = samples.map(|(epoch, samples)| {
+        let dropout = drawn.map(|Drawn { epoch, samples }| {
             let (p, cells) = (config.pool.dropout, [height * width, 0]);
             Dropout::draw(p, classes, cells, config.seed, epoch as u64, samples)
         });

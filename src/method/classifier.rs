@@ -34,14 +34,14 @@ pub trait Classifier {
 
     /// The score of each class, `[B, 3, H, W]` → `[B, C]`.
     ///
-    /// `samples` say which images these are when dropout may act; none switches it off.
+    /// Dropout acts if it is known whom it is `drawn` for; none switches it off.
     fn scores(
         &self,
         network: &Self::Network,
         images: Tensor<4>,
         pass: Pass,
         config: &Config,
-        samples: Option<(usize, &[usize])>,
+        drawn: Option<Drawn<'_>>,
     ) -> Tensor<2>;
 
     /// The scores `[1, C]` and the mask `[1, 1, H, W]` of one image.
@@ -57,6 +57,15 @@ pub trait Classifier {
 
     /// How a soft mask becomes foreground.
     fn mask_rule(&self, config: &Config) -> String;
+}
+
+/// Whom random choices of a step are drawn for, so that they depend on nothing else.
+#[derive(Debug, Clone, Copy)]
+pub struct Drawn<'a> {
+    /// Counted from 0.
+    pub epoch: usize,
+    /// Which samples of the training split the images are.
+    pub samples: &'a [usize],
 }
 
 /// What the baselines of the paper have in common: a smaller backbone, trained faster.
@@ -94,8 +103,8 @@ impl<C: Classifier> Learner for C {
     fn learn(&self, network: &C::Network, batch: &Batch, moment: &Moment<'_>) -> Learned {
         let images = images(batch, moment.device).autodiff();
         let pass = Pass::Train(Branch::Whole);
-        let samples = Some((moment.epoch, &batch.samples[..]));
-        let scores = self.scores(network, images, pass, moment.config, samples);
+        let drawn = Drawn { epoch: moment.epoch, samples: &batch.samples };
+        let scores = self.scores(network, images, pass, moment.config, Some(drawn));
         let judged = verdicts(scores.clone(), &batch.labels);
         let loss = cross_entropy(scores, &batch.labels).mean();
         let total: f64 = judged.iter().map(|verdict| f64::from(verdict.loss)).sum();

@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor};
 
 use super::{
-    classifier::{Classifier, chosen},
+    classifier::{Classifier, Drawn, chosen},
     decision,
 };
 use crate::{
@@ -30,7 +30,7 @@ impl Classifier for DeepMil {
         images: Tensor<4>,
         pass: Pass,
         _config: &Config,
-        _samples: Option<(usize, &[usize])>,
+        _drawn: Option<Drawn<'_>>,
     ) -> Tensor<2> {
         network.attend(images, pass).scores
     }

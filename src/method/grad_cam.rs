@@ -21,7 +21,7 @@ use burn::{
 
 use super::{
     cam::Cam,
-    classifier::{Classifier, chosen},
+    classifier::{Classifier, Drawn, chosen},
     decision,
 };
 use crate::{
@@ -100,9 +100,9 @@ impl Classifier for GradCam {
         images: Tensor<4>,
         pass: Pass,
         config: &Config,
-        samples: Option<(usize, &[usize])>,
+        drawn: Option<Drawn<'_>>,
     ) -> Tensor<2> {
-        Cam::Average.scores(network, images, pass, config, samples)
+        Cam::Average.scores(network, images, pass, config, drawn)
     }
 
     fn look(

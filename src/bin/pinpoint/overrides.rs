@@ -80,6 +80,9 @@ fn changed(base: Config, changes: &[String]) -> anyhow::Result<Config> {
         let Some((key, value)) = change.split_once('=') else {
             bail!("`--set {change}` has no `=`; write it as `--set erase.sigma=5`");
         };
+        if key.trim() == "method" {
+            bail!("`--set {change}` cannot change the method; use `--method {}`", value.trim());
+        }
         set(&mut table, key.trim(), parse(value.trim()))
             .with_context(|| format!("cannot apply `--set {change}`"))?;
     }
@@ -141,5 +144,14 @@ mod tests {
         assert!(message.contains("sigmma"), "{message}");
         assert!(with(&["seed"]).is_err());
         assert!(with(&["seed.x=1"]).is_err());
+        assert!(with(&["method=cam-avg"]).unwrap_err().to_string().contains("--method cam-avg"));
+    }
+
+    #[test]
+    fn a_method_brings_the_settings_it_was_published_with() {
+        let flags = Overrides { method: Some("wildcat".to_owned()), ..Overrides::default() };
+        let config = flags.settings().unwrap();
+        assert_eq!((config.method.as_str(), config.pool.maps_per_class), ("wildcat", 4));
+        assert_eq!(config.model.backbone, pinpoint::config::Backbone::Resnet18);
     }
 }
