@@ -26,7 +26,7 @@ use conv_kernels::{
     conv::{self, Algorithm, Conv, Epilogue, Filter},
 };
 
-use super::{Packed, Recorded, contiguous, dims, plain, recorded, tensor, values};
+use super::{Packed, Recorded, contiguous, dims, memory, plain, recorded, tensor, values};
 
 /// A convolution with its batch norm.
 #[derive(Debug, Clone)]
@@ -97,13 +97,14 @@ impl ConvNorm {
     ) -> FlexTensor {
         let Leaves { input, weight, gamma, beta } = leaves;
         let conv = self.over(&input);
-        let mut output = vec![0.0; conv.output_len()];
+        let mut output = memory::take(conv.output_len());
         let sources = [weight, gamma, beta, mean, variance];
         self.packed.folded(&self.filter, sources, self.epsilon, |folded| {
             let (bias, residual) = (Some(folded.bias.as_slice()), shortcut.map(values));
             let epilogue = Epilogue { bias, residual, relu: self.relu };
             conv::forward(&conv, &folded.weights, values(&input), epilogue, &mut output);
         });
+        memory::give_back(input);
         tensor(output, shape(&conv))
     }
 
@@ -146,7 +147,7 @@ impl ConvNorm {
         let conv = self.over(&leaves.input);
         let input = values(&leaves.input);
 
-        let mut convolved = vec![0.0; conv.output_len()];
+        let mut convolved = memory::take(conv.output_len());
         let statistics = self.packed.forward(&self.filter, &leaves.weight, |weights| {
             if let Some(running) = &self.running {
                 conv::forward(&conv, weights, input, Epilogue::default(), &mut convolved);
@@ -159,7 +160,7 @@ impl ConvNorm {
             Measured { moments, of_batch: true }
         });
         let norm = statistics.norm(&leaves.gamma, &leaves.beta, self.epsilon);
-        let mut output = vec![0.0; conv.output_len()];
+        let mut output = memory::take(conv.output_len());
         normalize(isa, &norm, &convolved, shortcut.map(values), self.relu, &mut output);
 
         let output = tensor(output, shape(&conv));
@@ -250,7 +251,7 @@ impl Saved {
         } else {
             batch_norm::backward_running
         };
-        let mut convolved = vec![0.0; grad.len()];
+        let mut convolved = memory::take(grad.len());
         let (gamma, beta) = backward(
             Isa::detect(),
             &norm,
@@ -263,9 +264,15 @@ impl Saved {
         [convolved, gamma, beta]
     }
 
+    /// Hands on the memory that nothing reads any more.
+    fn give_back(self) {
+        let used_up = [Some(self.convolved), self.output, Some(self.leaves.input)];
+        used_up.into_iter().flatten().for_each(memory::give_back);
+    }
+
     fn to_input(&self, grad: &[f32]) -> FlexTensor {
         let filter = self.conv.filter();
-        let mut input = vec![0.0; self.conv.input_len()];
+        let mut input = memory::take(self.conv.input_len());
         self.packed.backward(filter, &self.leaves.weight, |weights| {
             conv::backward_data(&self.conv, weights, grad, None, &mut input);
         });
@@ -274,7 +281,7 @@ impl Saved {
 
     fn to_weight(&self, grad: &[f32]) -> FlexTensor {
         let filter = self.conv.filter();
-        let mut weights = vec![0.0; filter.weights()];
+        let mut weights = memory::take(filter.weights());
         let algorithm = Algorithm::fastest(filter);
         let input = values(&self.leaves.input);
         conv::backward_weights(Isa::detect(), &self.conv, algorithm, input, grad, &mut weights);
@@ -295,12 +302,12 @@ impl<const N: usize> Backward<Flex, N> for ConvNormBackward {
         let parent = |index: usize| ops.parents.get(index).and_then(Option::as_ref);
         let channels = saved.conv.filter().out_channels;
 
-        let mut shortcut = parent(4).map(|_| vec![0.0; values(&grad).len()]);
+        let mut shortcut = parent(4).map(|_| memory::take(values(&grad).len()));
         let [convolved, gamma, beta] = saved.through_norm(values(&grad), shortcut.as_deref_mut());
         if let Some((node, shortcut)) = parent(4).zip(shortcut) {
             grads.register::<Flex>(node.id, tensor(shortcut, dims(&grad)));
         }
-        drop(grad);
+        memory::give_back(grad);
         if let Some(node) = parent(0) {
             grads.register::<Flex>(node.id, saved.to_input(&convolved));
         }
@@ -313,5 +320,7 @@ impl<const N: usize> Backward<Flex, N> for ConvNormBackward {
         if let Some(node) = parent(3) {
             grads.register::<Flex>(node.id, tensor(beta, [channels]));
         }
+        memory::give(convolved);
+        saved.give_back();
     }
 }

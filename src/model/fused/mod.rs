@@ -7,6 +7,7 @@
 
 mod conv_norm;
 mod max_pool;
+mod memory;
 mod packed;
 
 use burn::{

@@ -1,0 +1,110 @@
+//! Memory of activations and gradients, handed from layer to layer instead of back to the system.
+//!
+//! Fresh memory costs more than the layers that only sweep over it: the system clears every page
+//! before it hands it out. What a layer has used up, the next one of about the same size overwrites.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use burn::backend::flex::FlexTensor;
+
+static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new() });
+
+/// Vectors nobody uses, by length.
+struct Pool {
+    free: BTreeMap<usize, Vec<Vec<f32>>>,
+}
+
+/// How many times larger than asked for a vector may be.
+const SLACK: usize = 4;
+
+/// A vector of `len` values that mean nothing yet.
+pub(super) fn take(len: usize) -> Vec<f32> {
+    let mut pool = pool();
+    if let Some(mut found) = pool.remove(len, len.saturating_mul(SLACK)) {
+        found.truncate(len);
+        return found;
+    }
+    // Whatever is too small now would only pile up if sizes keep growing.
+    let outgrown = pool.remove_largest_below(len);
+    drop(pool);
+    drop(outgrown);
+    vec![0.0; len]
+}
+
+/// Keeps a vector for whoever needs one next.
+pub(super) fn give(vector: Vec<f32>) {
+    let mut vector = vector;
+    if vector.capacity() > 0 {
+        // At full length, so that its values count as initialized when it is taken again.
+        vector.resize(vector.capacity(), 0.0);
+        pool().free.entry(vector.len()).or_default().push(vector);
+    }
+}
+
+/// Keeps a tensor's memory, unless someone else still reads it.
+pub(super) fn give_back(tensor: FlexTensor) {
+    let whole = tensor.is_contiguous() && tensor.layout().start_offset() == 0;
+    if whole && tensor.is_unique() {
+        give(tensor.into_data().try_into_vec().unwrap_or_default());
+    }
+}
+
+fn pool() -> MutexGuard<'static, Pool> {
+    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    /// The shortest vector of at least `low` and at most `high` values.
+    fn remove(&mut self, low: usize, high: usize) -> Option<Vec<f32>> {
+        let len = *self.free.range(low..=high).next()?.0;
+        self.pop(len)
+    }
+
+    fn remove_largest_below(&mut self, len: usize) -> Option<Vec<f32>> {
+        let largest = *self.free.range(..len).next_back()?.0;
+        self.pop(largest)
+    }
+
+    fn pop(&mut self, len: usize) -> Option<Vec<f32>> {
+        let same = self.free.get_mut(&len)?;
+        let found = same.pop();
+        if same.is_empty() {
+            self.free.remove(&len);
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool_of(lengths: &[usize]) -> Pool {
+        let mut free: BTreeMap<usize, Vec<Vec<f32>>> = BTreeMap::new();
+        lengths.iter().for_each(|&len| free.entry(len).or_default().push(vec![0.0; len]));
+        Pool { free }
+    }
+
+    #[test]
+    fn the_shortest_vector_that_is_long_enough_is_taken() {
+        let mut pool = pool_of(&[10, 20, 20, 80]);
+        assert_eq!(pool.remove(15, 60).map(|v| v.len()), Some(20));
+        assert_eq!(pool.remove(15, 60).map(|v| v.len()), Some(20));
+        assert_eq!(pool.remove(15, 60), None, "80 is too long to waste");
+        assert_eq!(pool.remove_largest_below(80).map(|v| v.len()), Some(10));
+    }
+
+    #[test]
+    fn what_is_given_is_taken_again() {
+        // A length no other test uses.
+        let mut vector = vec![7.0; 123_457];
+        vector.shrink_to_fit();
+        let address = vector.as_ptr();
+        give(vector);
+        let again = take(123_450);
+        assert_eq!((again.len(), again.as_ptr()), (123_450, address));
+    }
+}
