@@ -159,6 +159,28 @@ fn refinement_and_a_told_class_are_recorded() {
 }
 
 #[test]
+fn a_rival_that_is_told_the_class_shows_another_mask_where_it_was_wrong() {
+    let workshop = Workshop::new();
+    assert!(workshop.train("run", &["--method", "cam-avg"]).status.success());
+    let plain = document(&evaluate(&workshop, &["run", "--json", "--report", "plain"]));
+    let told =
+        document(&evaluate(&workshop, &["run", "--json", "--report", "told", "--oracle-label"]));
+    assert_eq!(plain["method"], "cam-avg");
+    assert_eq!(plain["classification_error"], told["classification_error"]);
+    let images = |folder: &str| Report::read(&workshop.run_dir(folder)).unwrap().evaluation.images;
+    let mut wrong = 0;
+    for (plain, told) in images("plain").iter().zip(&images("told")) {
+        if plain.predicted == Some(plain.label) {
+            assert_eq!(plain, told);
+        } else {
+            wrong += 1;
+            assert_ne!(plain.roc_auc, told.roc_auc, "{}", plain.id);
+        }
+    }
+    assert!(wrong > 0, "some image must be named wrongly for this to show anything");
+}
+
+#[test]
 fn several_runs_give_a_document_each_and_a_bad_one_does_not_stop_the_others() {
     let workshop = Workshop::new();
     assert!(workshop.train("one", &[]).status.success());
