@@ -2,7 +2,8 @@
 //!
 //! Values come from layers, later ones winning: [`Default`] and what the
 //! [method](crate::method) changes of it (the published setup), a TOML file from
-//! `configs/` with its section for the method ([`Experiment`]), and command-line
+//! `configs/` with its section for the method
+//! ([`Experiment`](crate::config::Experiment)), and command-line
 //! flags (laid over by the binary). The merged tree is written into the run
 //! directory, so `config.toml` beside the weights always says what really ran.
 

@@ -1,8 +1,9 @@
 //! What a step of training does: our method and its rivals.
 //!
-//! A method is a [`Learner`]: the network it trains, what a step does, and what
-//! the trained network says about an image. Most rivals only read their mask
-//! from a [`Classifier`]. Adding one is a file here and a line in the registry.
+//! A method is a [`Learner`](crate::method::Learner): the network it trains, what a
+//! step does, and what the trained network says about an image. Most rivals only read
+//! their mask from a [`Classifier`](crate::method::Classifier). Adding one is a file
+//! here and a line in the registry.
 
 /// Min-max entropy with recursive erasing.
 pub mod minmax;
