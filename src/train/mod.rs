@@ -147,13 +147,21 @@ impl<'a, L: Learner> Training<'a, L> {
                     Optimizer::resume(config.optimizer.clone(), updates, memory, &task.device);
                 position = saved;
             }
-            None => {
-                if let Some(path) = task.weights.filter(|_| L::HAS_BACKBONE) {
+            None => match task.weights {
+                Some(path) if L::HAS_BACKBONE => {
                     let (loaded, report) = weights::load(model, path, &weights::read(path)?)?;
                     model = loaded;
                     observer.hear(&Event::Note(&report.to_string()));
                 }
-            }
+                Some(_) => observer.hear(&Event::Note(
+                    "this method has no backbone to load weights into, and starts from drawn ones",
+                )),
+                None => {}
+            },
+        }
+        let lessons = L::Lessons::open(dataset, config, task.workers)?;
+        if let Some(note) = lessons.note() {
+            observer.hear(&Event::Note(&note));
         }
         Ok(Self {
             learner,
@@ -161,7 +169,7 @@ impl<'a, L: Learner> Training<'a, L> {
             run,
             model,
             optimizer,
-            lessons: L::Lessons::open(dataset, config, task.workers)?,
+            lessons,
             mean_colour: task.mean_colour()?,
             position,
         })
@@ -242,7 +250,7 @@ impl<'a, L: Learner> Training<'a, L> {
         let (model, moment) = (self.model.valid(), self.moment());
         validate(self.task, |image, sample| {
             let truth = self.lessons.truth(sample, image.geometry.original)?;
-            Ok(self.learner.judge(&model, image, &truth, &moment))
+            Ok(truth.map(|truth| self.learner.judge(&model, image, &truth, &moment)))
         })
     }
 

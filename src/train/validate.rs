@@ -22,25 +22,24 @@ pub(super) struct Validation {
     pub(super) loss: f64,
 }
 
-/// Judges the validation split; none without one.
+/// Judges the validation split; none without one, or if none of it can be judged.
 pub(super) fn validate(
     task: &Task<'_>,
-    judge: impl Fn(&EvalImage, &Sample) -> Result<Judgement>,
+    judge: impl Fn(&EvalImage, &Sample) -> Result<Option<Judgement>>,
 ) -> Result<Option<Validation>> {
     let samples = &task.dataset.valid;
-    if samples.is_empty() {
-        return Ok(None);
-    }
     let paths = samples.iter().map(|sample| sample.image.clone()).collect();
     let settings =
         EvalSettings { workers: task.workers, max_megapixels: task.config.data.max_megapixels };
     let images = EvalLoader::new(paths, task.config.preprocess.clone(), settings);
-    let (mut mistakes, mut losses) = (0.0, 0.0);
+    let (mut mistakes, mut losses, mut count) = (0.0, 0.0, 0.0);
     for (image, sample) in images.images().zip(samples) {
-        let Judgement { mistake, loss } = judge(&image?, sample)?;
-        mistakes += mistake;
-        losses += loss;
+        if let Some(Judgement { mistake, loss }) = judge(&image?, sample)? {
+            mistakes += mistake;
+            losses += loss;
+            count += 1.0;
+        }
     }
-    let count = samples.len() as f64;
-    Ok(Some(Validation { error: 100.0 * mistakes / count, loss: losses / count }))
+    let mean = Validation { error: 100.0 * mistakes / count, loss: losses / count };
+    Ok((count > 0.0).then_some(mean))
 }

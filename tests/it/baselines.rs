@@ -159,7 +159,7 @@ fn a_method_that_does_not_exist_is_refused_with_those_that_do() {
 }
 
 #[test]
-fn full_supervision_needs_a_mask_for_every_image_and_names_one_without() {
+fn full_supervision_needs_masks_and_the_others_do_not() {
     let workshop = Workshop::new();
     fs::remove_dir_all(workshop.data().join("masks/train")).unwrap();
     let output = workshop.train("run", "unet", &[]);

@@ -31,8 +31,13 @@ pub trait Lessons: Sized {
         first_batch: usize,
     ) -> impl Iterator<Item = Result<Self::Batch>> + use<Self>;
 
-    /// What is known of a validation image of this size.
-    fn truth(&self, sample: &Sample, size: Size) -> Result<Self::Truth>;
+    /// What is known of a validation image of this size; none if it cannot be judged.
+    fn truth(&self, sample: &Sample, size: Size) -> Result<Option<Self::Truth>>;
+
+    /// What the user should know about what is learned from.
+    fn note(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Labels, and nothing else.
@@ -55,7 +60,7 @@ impl Lessons for TrainLoader {
         self.epoch(epoch, first_batch)
     }
 
-    fn truth(&self, sample: &Sample, _: Size) -> Result<usize> {
-        Ok(sample.label)
+    fn truth(&self, sample: &Sample, _: Size) -> Result<Option<usize>> {
+        Ok(Some(sample.label))
     }
 }

@@ -49,7 +49,9 @@ pub struct SupervisedLoader {
 /// What is needed to cut any mask as its image was cut in any epoch.
 #[derive(Debug)]
 struct Masks {
-    samples: Vec<Sample>,
+    samples: Arc<[Sample]>,
+    /// Training images that are left out.
+    without: usize,
     rule: MaskRule,
     preprocess: PreprocessConfig,
     augment: AugmentConfig,
@@ -60,21 +62,41 @@ impl Lessons for SupervisedLoader {
     type Batch = SupervisedBatch;
     type Truth = Mask;
 
+    /// Learns from the images that have a mask.
     fn open(dataset: &Dataset, config: &Config, workers: usize) -> Result<Self> {
-        let masks = Masks {
-            samples: dataset.train.clone(),
-            rule: config.data.mask_rule.unwrap_or(dataset.mask_rule),
-            preprocess: config.preprocess.clone(),
-            augment: config.augment.clone(),
-            settings: TrainSettings::new(config, workers),
-        };
-        for sample in dataset.train.iter().chain(&dataset.valid) {
-            if sample.truth.masks.is_empty() {
-                return Err(without_mask(sample));
-            }
+        let Config { preprocess, augment, .. } = config;
+        let with_mask = dataset.train.iter().filter(|sample| !sample.truth.masks.is_empty());
+        let samples: Arc<[Sample]> = with_mask.cloned().collect();
+        if samples.is_empty() {
+            return Err(Error::Data {
+                path: dataset.root.clone(),
+                problem: "no training image has a mask, which full supervision learns from"
+                    .to_owned(),
+                remedy: "add masks, or train another `--method`".to_owned(),
+            });
         }
-        let images = TrainLoader::open(dataset, config, workers)?;
+        let settings = TrainSettings::new(config, workers);
+        let images = TrainLoader::new(
+            Arc::clone(&samples),
+            preprocess.clone(),
+            augment.clone(),
+            settings.clone(),
+        );
+        let masks = Masks {
+            without: dataset.train.len() - samples.len(),
+            samples,
+            rule: config.data.mask_rule.unwrap_or(dataset.mask_rule),
+            preprocess: preprocess.clone(),
+            augment: augment.clone(),
+            settings,
+        };
         Ok(Self { images, masks: Arc::new(masks) })
+    }
+
+    fn note(&self) -> Option<String> {
+        let Masks { without, samples, .. } = &*self.masks;
+        (*without > 0)
+            .then(|| format!("learning from {} images; {without} more have no mask", samples.len()))
     }
 
     fn batches(&self) -> usize {
@@ -94,7 +116,7 @@ impl Lessons for SupervisedLoader {
         })
     }
 
-    fn truth(&self, sample: &Sample, size: Size) -> Result<Mask> {
+    fn truth(&self, sample: &Sample, size: Size) -> Result<Option<Mask>> {
         self.masks.read(sample, size)
     }
 }
@@ -114,6 +136,7 @@ impl Masks {
         let sample = &self.samples[index];
         let (width, height) = read_size(&sample.image, self.settings.max_megapixels)?;
         let mask = self.read(sample, Size { width, height })?;
+        let mask = mask.expect("only samples with masks are learned from");
         let picture = picture(&mask);
         let wanted = working_size(Size { width, height }, &self.preprocess);
         let picture = rescale(&picture, wanted).unwrap_or(picture);
@@ -130,10 +153,9 @@ impl Masks {
         ])
     }
 
-    fn read(&self, sample: &Sample, size: Size) -> Result<Mask> {
+    fn read(&self, sample: &Sample, size: Size) -> Result<Option<Mask>> {
         let limit = self.settings.max_megapixels;
-        let mask = mask::read(&sample.truth, self.rule, (size.width, size.height), limit)?;
-        mask.ok_or_else(|| without_mask(sample))
+        mask::read(&sample.truth, self.rule, (size.width, size.height), limit)
     }
 }
 
@@ -145,16 +167,6 @@ fn picture(mask: &Mask) -> RgbImage {
         let ignored = mask.ignored.as_ref().is_some_and(|ignored| ignored[pixel]);
         Rgb([byte(mask.foreground[pixel]), byte(ignored), 0])
     })
-}
-
-fn without_mask(sample: &Sample) -> Error {
-    Error::Image {
-        path: sample.image.clone(),
-        problem: "the image has no mask, which full supervision learns from".to_owned(),
-        remedy: "add its mask, remove it from the training and validation splits, or train \
-                 another `--method`"
-            .to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -224,11 +236,17 @@ mod tests {
     }
 
     #[test]
-    fn an_image_without_mask_is_named() {
+    fn images_without_mask_are_left_out_and_said_so() {
         let folder = tempfile::tempdir().unwrap();
         let mut dataset = dataset(folder.path());
         dataset.train[2].truth.masks.clear();
+        let lessons = SupervisedLoader::open(&dataset, &config(), 1).unwrap();
+        assert_eq!(lessons.note().unwrap(), "learning from 5 images; 1 more have no mask");
+        let seen: usize = lessons.epoch(0, 0).map(|batch| batch.unwrap().images.labels.len()).sum();
+        assert_eq!(seen, 5);
+
+        dataset.train.iter_mut().for_each(|sample| sample.truth.masks.clear());
         let message = SupervisedLoader::open(&dataset, &config(), 1).unwrap_err().to_string();
-        assert!(message.contains(".png") && message.contains("has no mask"), "{message}");
+        assert!(message.contains("no training image has a mask"), "{message}");
     }
 }
