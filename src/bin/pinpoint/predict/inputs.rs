@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use glob::MatchOptions;
 use pinpoint::data::is_image;
 
 /// An image to predict.
@@ -66,7 +67,9 @@ impl Inputs {
     }
 
     fn add_matches(&mut self, pattern: &str, out: &Path) {
-        match glob::glob(pattern) {
+        // As a shell does it: `*` stands for no hidden file.
+        let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::new() };
+        match glob::glob_with(pattern, options) {
             Ok(paths) => {
                 let paths: Vec<PathBuf> =
                     paths.flatten().filter(|path| !path.starts_with(out)).collect();
