@@ -17,13 +17,15 @@ struct Pool {
     free: BTreeMap<usize, Vec<Vec<f32>>>,
 }
 
-/// How many times larger than asked for a vector may be.
-const SLACK: usize = 4;
+/// The longest vector that may stand in for one of `len` values.
+fn limit(len: usize) -> usize {
+    len.saturating_add(len / 4)
+}
 
 /// A vector of `len` values that mean nothing yet.
 pub(super) fn take(len: usize) -> Vec<f32> {
     let mut pool = pool();
-    if let Some(mut found) = pool.remove(len, len.saturating_mul(SLACK)) {
+    if let Some(mut found) = pool.remove(len, limit(len)) {
         found.truncate(len);
         return found;
     }
