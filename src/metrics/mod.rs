@@ -42,7 +42,7 @@ pub use evaluator::{Evaluation, Evaluator};
 pub use histogram::{PixelHistogram, ScoreHistogram};
 pub use score_map::{ScoreMap, ScoreMapError};
 pub use scores::{ClassRow, ImageRow, Scores};
-pub use spread::Spread;
+pub use spread::{Spread, mean_curves};
 pub use summary::{ImageCase, ImageSummary, PixelSummary, Protocol, Verdict};
 pub use sweep::{BestThreshold, Sweep, SweepCurve};
 pub use threshold::{Threshold, ThresholdRule};

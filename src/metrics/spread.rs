@@ -1,4 +1,6 @@
-//! One score of several runs that differ in their seed alone.
+//! Scores and curves of several runs that differ in their seed alone.
+
+use super::{Curve, Curves};
 
 /// Mean and spread of a score over runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,6 +28,37 @@ impl Spread {
     }
 }
 
+/// The mean of the runs' curves; `None` where a run has none, or one on another grid.
+pub fn mean_curves(runs: &[&Curves]) -> Curves {
+    let mean = |of: fn(&Curves) -> Option<&Curve>| {
+        let curves: Option<Vec<&Curve>> = runs.iter().map(|run| of(run)).collect();
+        mean_curve(&curves?)
+    };
+    Curves {
+        precision_recall_foreground: mean(|run| run.precision_recall_foreground.as_ref()),
+        precision_recall_background: mean(|run| run.precision_recall_background.as_ref()),
+        roc: mean(|run| run.roc.as_ref()),
+    }
+}
+
+/// Areas add up as their curves do, so that theirs is the mean area.
+fn mean_curve(curves: &[&Curve]) -> Option<Curve> {
+    let first = curves.first()?;
+    let alike = |curve: &&Curve| curve.x == first.x && curve.y.len() == first.x.len();
+    if !curves.iter().all(alike) {
+        return None;
+    }
+    let mean = |value: &dyn Fn(&Curve) -> f64| {
+        curves.iter().map(|curve| value(curve)).sum::<f64>() / curves.len() as f64
+    };
+    Some(Curve {
+        images: curves.iter().map(|curve| curve.images).sum(),
+        auc: mean(&|curve| curve.auc),
+        x: first.x.clone(),
+        y: (0..first.x.len()).map(|at| mean(&|curve| curve.y[at])).collect(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +76,25 @@ mod tests {
         let one = Spread { mean: 7.0, deviation: None, runs: 1 };
         assert_eq!(Spread::of([Some(7.0)]), Some(one));
         assert_eq!(Spread::of([None, None]), None);
+    }
+
+    #[test]
+    fn curves_are_averaged_point_by_point_where_every_run_has_one() {
+        let curve = |y: [f64; 2], auc| Curve { images: 3, auc, x: vec![0.0, 1.0], y: y.to_vec() };
+        let of = |foreground: Option<Curve>, roc: Option<Curve>| Curves {
+            precision_recall_foreground: foreground,
+            precision_recall_background: None,
+            roc,
+        };
+        let one = of(Some(curve([1.0, 0.5], 75.0)), Some(curve([0.0, 1.0], 50.0)));
+        let two = of(Some(curve([0.5, 0.0], 25.0)), None);
+        let mean = mean_curves(&[&one, &two]);
+        let expected = Curve { images: 6, auc: 50.0, x: vec![0.0, 1.0], y: vec![0.75, 0.25] };
+        assert_eq!(mean.precision_recall_foreground, Some(expected));
+        assert_eq!((mean.precision_recall_background, mean.roc), (None, None));
+
+        let other = of(Some(Curve { y: vec![1.0], ..curve([0.0; 2], 1.0) }), None);
+        assert_eq!(mean_curves(&[&one, &other]).precision_recall_foreground, None);
+        assert_eq!(mean_curves(&[]).roc, None);
     }
 }

@@ -113,7 +113,8 @@ fn save_map(path: &Path, case: &Case<'_>) -> Result<()> {
     write_atomically(path, &npy::encode(case.image.width() as usize, case.map))
 }
 
-fn remove(path: &Path) -> Result<()> {
+/// Removes a file that an older report may have left.
+pub(super) fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(Error::file("remove", path)(error))

@@ -17,8 +17,11 @@ mod html;
 mod latex;
 mod markdown;
 mod setup;
+mod strips;
 mod table;
 mod tables;
+
+use std::path::{Path, PathBuf};
 
 pub use self::{
     entry::{Entry, open},
@@ -27,8 +30,9 @@ pub use self::{
     table::{Better, Cell, Change, Column, Row, Table},
 };
 use crate::{
+    data::{Dataset, OpenOptions, split::cut_validation},
     error::{Error, Result},
-    refine::Preset,
+    report::Report,
 };
 
 /// Images that comparisons show side by side.
@@ -83,17 +87,29 @@ impl Comparison {
         }
     }
 
-    /// The CRF that maps were refined by in some of the reports.
-    pub fn crf(&self) -> Option<Preset> {
-        let mut refined = self.setups.iter().flat_map(|setup| &setup.refined);
-        refined.find_map(|entry| entry.report.conditions.crf)
+    /// Opens the dataset that was scored, at `data` if it is elsewhere now.
+    pub fn dataset(&self, data: Option<&Path>, images: Option<PathBuf>) -> Result<Dataset> {
+        let Report { conditions, settings, .. } = &self.setups[0].first().report;
+        let mask_rule = Some(conditions.truth_rule);
+        let options = OpenOptions { layout: Some(conditions.layout), images, mask_rule };
+        let data = data.unwrap_or(Path::new(&conditions.data));
+        let mut dataset = Dataset::open(data, &options)?;
+        if let Some(settings) = settings {
+            cut_validation(&mut dataset, settings.data.valid_fraction, settings.seed);
+        }
+        Ok(dataset)
+    }
+
+    /// Whether maps of some set-up were saved, so that its masks can be shown.
+    pub fn has_maps(&self) -> bool {
+        self.setups.iter().any(|setup| setup.first().folder.join("maps").is_dir())
     }
 }
 
 /// How to read the cells.
 fn reading(comparison: &Comparison) -> String {
     let mut text =
-        "bold is the best of what learns from labels alone, as far as the digits tell".to_owned();
+        "Bold is the best of what learns from labels alone, as far as the digits tell".to_owned();
     let runs: Vec<usize> =
         comparison.setups.iter().map(|setup| setup.plain.len().max(setup.refined.len())).collect();
     if runs.iter().any(|runs| *runs > 1) {
@@ -101,3 +117,6 @@ fn reading(comparison: &Comparison) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

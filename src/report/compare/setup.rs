@@ -39,7 +39,7 @@ pub struct Setup {
     pub refined: Vec<Entry>,
 }
 
-/// Groups reports into set-ups, in the order of their roles and then as given.
+/// Groups reports into set-ups, in the order of their roles, ours by rounds, and then as given.
 pub(super) fn group(entries: Vec<Entry>) -> Result<Vec<Setup>> {
     let mut groups: Vec<(Option<Config>, Setup)> = Vec::new();
     for entry in entries {
@@ -57,7 +57,7 @@ pub(super) fn group(entries: Vec<Entry>) -> Result<Vec<Setup>> {
         groups[at].1.push(entry)?;
     }
     let mut setups: Vec<Setup> = groups.into_iter().map(|(_, setup)| setup).collect();
-    setups.sort_by_key(|setup| setup.role);
+    setups.sort_by_key(|setup| (setup.role, setup.rounds));
     tell_apart(&mut setups, |setup| setup.name.clone());
     tell_apart(&mut setups, |setup| setup.first().folder.display().to_string());
     Ok(setups)
@@ -117,6 +117,13 @@ impl Setup {
     pub fn first(&self) -> &Entry {
         let mut entries = self.plain.iter().chain(&self.refined);
         entries.next().expect("a set-up has at least the report it was made for")
+    }
+
+    /// The title without what it says about the role, for pictures.
+    pub fn short_title(&self) -> &str {
+        let end =
+            [" (trivial)", " (full supervision)"].iter().find_map(|mark| self.title.find(mark));
+        &self.title[..end.unwrap_or(self.title.len())]
     }
 
     /// A score over the seeds.

@@ -105,6 +105,8 @@ fn time(setups: &[Setup]) -> Table {
         let minutes = spread(setup, |training| training.seconds / 60.0);
         let per_epoch = spread(setup, |training| training.seconds / training.epochs.max(1) as f64);
         let epochs = spread(setup, |training| training.epochs as f64);
+        let epochs =
+            epochs.map(|all| Spread { deviation: all.deviation.filter(|d| *d > 0.0), ..all });
         let ratio = minutes.zip(without).filter(|_| setup.role == Role::Ours);
         let ratio = ratio
             .and_then(|(minutes, without)| Spread::of([Some(60.0 * minutes.mean / without.mean)]));
@@ -112,9 +114,9 @@ fn time(setups: &[Setup]) -> Table {
     };
     let column = |key, heading, decimals| Column { key, heading, decimals, better: None };
     let mut columns = vec![
-        column("minutes", "Training (min)", 1),
+        column("minutes", "Training (min)", 2),
         column("epochs", "Epochs", 0),
-        column("seconds_per_epoch", "Per epoch (s)", 1),
+        column("seconds_per_epoch", "Per epoch (s)", 2),
         column("times_without_erasing", "× u = 0", 2),
     ];
     let mut rows: Vec<Row> = setups.iter().map(row).collect();

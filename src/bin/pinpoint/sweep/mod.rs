@@ -32,6 +32,7 @@ use self::{
 };
 use crate::{
     choice::{self, PRESETS, named},
+    compare::write,
     evaluate::Evaluate,
     train::{listen, open_data, use_threads},
     ui::{Progress, Ui},
@@ -161,7 +162,7 @@ impl Sweep {
         if failed.len() == jobs.len() {
             bail!("no row could be scored");
         }
-        self.compare(&jobs, &failed, ui)?;
+        self.compare(&jobs, &failed, &dataset, ui)?;
         if !failed.is_empty() {
             ui.warn(&format!("left out, since they failed: {}", failed.join(", ")));
         }
@@ -178,7 +179,13 @@ impl Sweep {
     }
 
     /// Compares what was scored, in `OUT/compare`.
-    fn compare(&self, jobs: &[Job], failed: &[&str], ui: &mut Ui) -> anyhow::Result<()> {
+    fn compare(
+        &self,
+        jobs: &[Job],
+        failed: &[&str],
+        dataset: &Dataset,
+        ui: &mut Ui,
+    ) -> anyhow::Result<()> {
         let mut entries = Vec::new();
         for job in jobs.iter().filter(|job| !failed.contains(&job.name.as_str())) {
             for crf in self.refinements() {
@@ -186,10 +193,8 @@ impl Sweep {
             }
         }
         let comparison = Comparison::of(entries)?;
-        let folder = self.out.join("compare");
-        compare::write(&comparison, &folder)?;
+        write(&comparison, &self.out.join("compare"), Some(dataset), ui)?;
         ui.answer(comparison.render(Format::Markdown).trim_end());
-        ui.note(&format!("comparison in `{}`", folder.join("comparison.html").display()));
         Ok(())
     }
 }
