@@ -56,6 +56,13 @@ pub enum Error {
     #[error("{problem}: `{}`\nhint: {remedy}", .path.display())]
     Run { path: PathBuf, problem: String, remedy: String },
 
+    /// Reports that cannot share a table, with everything they differ in.
+    #[error(
+        "{}\nhint: evaluate the runs again in the same way, or compare them in groups",
+        one_per_line("cannot put these reports into one table", .0)
+    )]
+    Mismatch(Vec<String>),
+
     /// Training left the realm of finite numbers.
     #[error(
         "the loss became {loss} in epoch {epoch}, step {step}; the last good state is in `{}`\n\

@@ -29,6 +29,11 @@ pub trait Classifier {
     /// Lays the settings it was published with over [those of all baselines](baseline).
     fn published(&self, config: &mut Config);
 
+    /// The method whose training this one's is, if it only reads its mask otherwise.
+    fn trained_as(&self) -> Option<&'static str> {
+        None
+    }
+
     /// A network with weights drawn from the settings' seed.
     fn network(&self, config: &Config, classes: usize, device: &Device) -> Self::Network;
 
@@ -94,6 +99,10 @@ impl<C: Classifier> Learner for C {
     fn published(&self, config: &mut Config) {
         baseline(config);
         Classifier::published(self, config);
+    }
+
+    fn trained_as(&self) -> Option<&'static str> {
+        Classifier::trained_as(self)
     }
 
     fn network(&self, config: &Config, classes: usize, device: &Device) -> C::Network {

@@ -90,6 +90,10 @@ impl Classifier for GradCam {
         Classifier::published(&Cam::Average, config);
     }
 
+    fn trained_as(&self) -> Option<&'static str> {
+        Some("cam-avg")
+    }
+
     fn network(&self, config: &Config, classes: usize, device: &Device) -> CamNetwork {
         CamNetwork::new(config, classes, device)
     }

@@ -33,6 +33,11 @@ pub trait Learner {
     /// Lays the settings it was published with over the defaults.
     fn published(&self, config: &mut Config);
 
+    /// The method whose training this one's is, step by step, if it only reads its mask otherwise.
+    fn trained_as(&self) -> Option<&'static str> {
+        None
+    }
+
     /// A network with weights drawn from the settings' seed.
     fn network(&self, config: &Config, classes: usize, device: &Device) -> Self::Network;
 

@@ -38,7 +38,7 @@ pub use self::{
     minmax::step::GradientSum,
 };
 use crate::{
-    config::{Config, Experiment},
+    config::{Config, Experiment, GradCamConfig},
     error::{Error, Result},
 };
 
@@ -111,6 +111,20 @@ pub fn settings(experiment: &Experiment, row: &str) -> Result<Config> {
     experiment.settings(row, &published(experiment.method(row))?)
 }
 
+/// What of the settings decides the training: runs that agree in it learn the same weights.
+pub fn training_settings(config: &Config) -> Result<Config> {
+    struct TrainedAs;
+    impl Visitor for TrainedAs {
+        type Output = Option<&'static str>;
+        fn visit<L: Learner + 'static>(self, learner: L) -> Self::Output {
+            learner.trained_as()
+        }
+    }
+    let method = with(&config.method, TrainedAs)?.unwrap_or(&config.method).to_owned();
+    // Gradients are asked for only once the network is trained.
+    Ok(Config { method, grad_cam: GradCamConfig::default(), ..config.clone() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +137,17 @@ mod tests {
             assert_eq!(config.method, *name);
         }
         assert_eq!(published("minmax").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn methods_that_only_read_their_mask_otherwise_share_a_training() {
+        let of = |name: &str| training_settings(&published(name).unwrap()).unwrap();
+        let mut deeper = published("layer-cam").unwrap();
+        deeper.grad_cam.stage = crate::config::Stage::Layer2;
+        for shared in [of("grad-cam"), of("grad-cam++"), training_settings(&deeper).unwrap()] {
+            assert_eq!(shared, of("cam-avg"));
+        }
+        assert_ne!(of("cam-max"), of("cam-avg"));
     }
 
     #[test]

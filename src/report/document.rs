@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::Semantics,
+    config::{Config, Semantics},
     data::{Layout, MaskRule, Split},
     error::{Error, Result},
     metrics::Evaluation,
@@ -29,6 +29,9 @@ pub struct Report {
     pub conditions: Conditions,
     /// What training took; none for a method without training.
     pub training: Option<Training>,
+    /// The run's settings; none for a method without training, and in reports of old.
+    #[serde(default)]
+    pub settings: Option<Box<Config>>,
     /// Scores, with their protocol; classes, images, curves.
     #[serde(flatten)]
     pub evaluation: Evaluation,
@@ -58,6 +61,9 @@ pub struct Conditions {
     pub semantics: Option<Semantics>,
     /// Root of the run's random streams.
     pub seed: Option<u64>,
+    /// The run that was trained for this one too, if it was not trained itself.
+    #[serde(default)]
+    pub trained_in: Option<String>,
     /// How maps were refined, if at all.
     pub crf: Option<Preset>,
     /// Whether the method was told the true class.
@@ -112,8 +118,14 @@ impl Report {
             split,
             conditions,
             training,
+            settings: None,
             evaluation,
         }
+    }
+
+    /// The same report, with the settings of the run that was scored.
+    pub fn with_settings(self, settings: Option<Config>) -> Self {
+        Self { settings: settings.map(Box::new), ..self }
     }
 
     /// Reads a `report.json`, or the one in a folder.
@@ -199,6 +211,9 @@ impl Report {
             ));
             rows.push(("seed", conditions.seed.map_or_else(String::new, |seed| seed.to_string())));
         }
+        if let Some(run) = &conditions.trained_in {
+            rows.push(("trained in", run.clone()));
+        }
         if let Some(Training { epochs, kept_epoch, seconds }) = self.training {
             let kept = kept_epoch.map_or_else(String::new, |kept| format!(", epoch {kept} kept"));
             rows.push(("training", format!("{epochs} epochs{kept}, {seconds:.0} s")));
@@ -258,6 +273,7 @@ pub(super) mod tests {
             backbone: Some("resnet18".to_owned()),
             semantics: Some(Semantics::default()),
             seed: Some(7),
+            trained_in: None,
             crf: Some(Preset::Glas),
             oracle_label: false,
         };

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     data::mask::Mask,
-    metrics::{Curve, SweepCurve, Threshold},
+    metrics::{Curve, Curves, SweepCurve, Threshold},
 };
 use image::RgbImage;
 
@@ -36,7 +36,7 @@ pub const NAMES: [&str; 4] = ["precision_recall", "roc", "threshold", "confusion
 /// The figures that a report has numbers for.
 pub fn figures(report: &Report) -> Vec<Figure> {
     let evaluation = &report.evaluation;
-    let curves = [(report.method.as_str(), report)];
+    let curves = [(report.method.as_str(), &evaluation.curves)];
     let mut figures = Vec::new();
     if evaluation.curves.precision_recall_foreground.is_some()
         || evaluation.curves.precision_recall_background.is_some()
@@ -74,35 +74,33 @@ fn drawn(name: &'static str, caption: &'static str, chart: &Chart) -> Figure {
 }
 
 /// Averaged precision-recall curves of several methods: foreground and background side by side.
-pub fn precision_recall(methods: &[(&str, &Report)]) -> Grid {
-    let side = |title: &str, curve: fn(&Report) -> Option<&Curve>| {
+pub fn precision_recall(methods: &[(&str, &Curves)]) -> Grid {
+    let side = |title: &str, curve: fn(&Curves) -> Option<&Curve>| {
         averaged(title, ("recall", "precision"), methods, curve)
     };
-    let foreground =
-        side("Foreground", |report| report.evaluation.curves.precision_recall_foreground.as_ref());
-    let background =
-        side("Background", |report| report.evaluation.curves.precision_recall_background.as_ref());
+    let foreground = side("Foreground", |curves| curves.precision_recall_foreground.as_ref());
+    let background = side("Background", |curves| curves.precision_recall_background.as_ref());
     Grid { columns: 2, charts: vec![foreground, background] }
 }
 
 /// Averaged ROC curves of several methods.
-pub fn roc(methods: &[(&str, &Report)]) -> Chart {
+pub fn roc(methods: &[(&str, &Curves)]) -> Chart {
     let labels = ("false positive rate", "true positive rate");
-    averaged("ROC", labels, methods, |report| report.evaluation.curves.roc.as_ref())
+    averaged("ROC", labels, methods, |curves| curves.roc.as_ref())
 }
 
 /// One curve per method that has one, with its area in the legend.
 fn averaged(
     title: &str,
     (x, y): (&str, &str),
-    methods: &[(&str, &Report)],
-    curve: fn(&Report) -> Option<&Curve>,
+    methods: &[(&str, &Curves)],
+    curve: fn(&Curves) -> Option<&Curve>,
 ) -> Chart {
     let mut chart = Chart::new(title, x, y);
     chart.x_range = Some((0.0, 1.0));
     chart.y_range = Some((0.0, 1.0));
-    for (name, report) in methods {
-        if let Some(curve) = curve(report) {
+    for (name, curves) in methods {
+        if let Some(curve) = curve(curves) {
             let points = curve.x.iter().copied().zip(curve.y.iter().copied()).collect();
             chart.add(format!("{name} {:.1} %", curve.auc), points);
         }
@@ -184,7 +182,7 @@ mod tests {
 
     #[test]
     fn curves_of_several_methods_share_a_chart() {
-        let (one, two) = (example(), example());
+        let (one, two) = (example().evaluation.curves, example().evaluation.curves);
         let grid = precision_recall(&[("ours", &one), ("theirs", &two)]);
         let names: Vec<_> = grid.charts[0].series.iter().map(|s| s.name.clone()).collect();
         assert!(names[0].starts_with("ours ") && names[1].starts_with("theirs "), "{names:?}");

@@ -52,18 +52,19 @@ impl Folder {
     }
 
     /// Scores a split and keeps what the report will show; `advance` is called for each image.
+    ///
+    /// Maps are saved of the images that are `saved` by their place in the split.
     pub fn evaluate(
         &mut self,
         task: &Task<'_>,
-        save_maps: bool,
+        saved: impl Fn(usize) -> bool + Sync,
         mut advance: impl FnMut(),
     ) -> Result<Evaluation> {
         let Self { root, spool } = self;
-        let maps = save_maps.then(|| map_names(task.dataset.split(task.split)));
-        let maps = maps.map(|names| (root.join("maps"), names));
+        let (maps, names) = (root.join("maps"), map_names(task.dataset.split(task.split)));
         let look = |case: &Case<'_>| {
-            if let Some((folder, names)) = &maps {
-                save_map(&folder.join(&names[case.index]), case)?;
+            if saved(case.index) {
+                save_map(&maps.join(&names[case.index]), case)?;
             }
             Ok(Exhibit::of(case))
         };
@@ -112,7 +113,8 @@ fn save_map(path: &Path, case: &Case<'_>) -> Result<()> {
     write_atomically(path, &npy::encode(case.image.width() as usize, case.map))
 }
 
-fn remove(path: &Path) -> Result<()> {
+/// Removes a file that an older report may have left.
+pub(super) fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(Error::file("remove", path)(error))

@@ -8,6 +8,7 @@ mod exhibit;
 mod spool;
 
 pub use exhibit::Exhibit;
+pub(super) use exhibit::jpeg;
 pub use spool::Spool;
 
 use crate::metrics::ImageRow;

@@ -4,7 +4,7 @@
 //! that the page can be read without scripts; the gallery is drawn by its script
 //! from data in the page. Every text that comes from the data is escaped.
 
-mod base64;
+pub(super) mod base64;
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ use super::{
 use crate::metrics::{ImageRow, ThresholdRule};
 
 const PAGE: &str = include_str!("html/page.html");
-const STYLE: &str = include_str!("html/style.css");
+pub(super) const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
 /// An image of the gallery: its row, where it stands, what it looks like.
@@ -63,7 +63,7 @@ pub fn page(report: &Report, figures: &[Figure], gallery: &[Shown<'_>]) -> Strin
 }
 
 /// Replaces each `{{name}}` of a template once; what is put in is not looked at again.
-fn fill(template: &str, part: impl Fn(&str) -> String) -> String {
+pub(super) fn fill(template: &str, part: impl Fn(&str) -> String) -> String {
     let mut page = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {

@@ -20,6 +20,8 @@ pub mod chart;
 /// Heat maps, masks, contours and boxes on images, and galleries of them.
 pub mod overlay;
 
+/// Several evaluations beside each other.
+pub mod compare;
 /// The confusion matrix as a picture.
 mod confusion;
 /// All that is known about one evaluation.

@@ -112,12 +112,12 @@ pub fn markdown(report: &Report) -> String {
     text
 }
 
-fn line(text: &mut String, cells: &[&str]) {
+pub(super) fn line(text: &mut String, cells: &[&str]) {
     writeln!(text, "| {} |", cells.join(" | ")).expect("a string takes any text");
 }
 
 /// Text that stays within its cell, whatever it holds.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

@@ -5,6 +5,7 @@
 //!     weights/{best,last}.safetensors  with classes, normalization and threshold inside
 //!     state/checkpoint.safetensors     everything a resumed run needs, in one file
 //!     metrics.jsonl metrics.csv        one line per epoch
+//!     trained-in.txt                   the run that was trained for this one, if one was
 //! ```
 //!
 //! Every file appears whole or not at all. The checkpoint is *one* file, so that a
@@ -168,6 +169,32 @@ impl RunDir {
         self.root.join("state/checkpoint.safetensors")
     }
 
+    /// Takes over what another run has learned, which must be all that this one would learn.
+    ///
+    /// The checkpoint comes last: a copy that was cut short is no run that can be resumed.
+    pub fn adopt(&self, other: &Self) -> Result<()> {
+        let name = other.root.file_name().unwrap_or(other.root.as_os_str());
+        write_atomically(&self.adopted_path(), name.to_string_lossy().as_bytes())?;
+        let parts = ["metrics.jsonl", "metrics.csv", "curves.png"].map(PathBuf::from);
+        let weights = ["weights/best.safetensors", "weights/last.safetensors"].map(PathBuf::from);
+        let checkpoint = PathBuf::from("state/checkpoint.safetensors");
+        for part in parts.into_iter().chain(weights).chain([checkpoint]) {
+            let source = other.root.join(&part);
+            match fs::read(&source) {
+                Ok(bytes) => write_atomically(&self.root.join(&part), &bytes)?,
+                // The picture is no part of the run.
+                Err(_) if part.ends_with("curves.png") => {}
+                Err(error) => return Err(Error::file("read", &source)(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of the run whose learning this one took over, if it did.
+    pub fn adopted(&self) -> Option<String> {
+        fs::read_to_string(self.adopted_path()).ok()
+    }
+
     /// Saves where the run stands.
     pub fn save(
         &self,
@@ -223,6 +250,10 @@ impl RunDir {
             problem: format!("unreadable metrics ({error})"),
             remedy: "resume the run, which writes them again".to_owned(),
         })
+    }
+
+    fn adopted_path(&self) -> PathBuf {
+        self.root.join("trained-in.txt")
     }
 
     fn config_path(&self) -> PathBuf {

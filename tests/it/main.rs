@@ -6,6 +6,7 @@
 )]
 
 mod baselines;
+mod compare;
 mod crf;
 mod data_check;
 mod data_split;
@@ -20,6 +21,7 @@ mod metrics_parity;
 mod parity;
 mod predict;
 mod report_page;
+mod sweep;
 mod tidy;
 mod train;
 mod weights;

@@ -14,10 +14,10 @@ use pinpoint::{
     data::{Dataset, Layout, OpenOptions, Split, problem, split::cut_validation},
     device,
     evaluate::{Source, Task, evaluate, open_run, tune, tuning_split},
-    metrics::{Protocol, ThresholdRule},
+    metrics::{Protocol, Threshold, ThresholdRule},
     predict::{Method, Trained, UNTRAINED, untrained},
     refine::Preset,
-    report::{Conditions, Folder, Report, Training, headline},
+    report::{Conditions, Folder, Report, Training, compare, headline},
     train::run::RunDir,
 };
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use crate::{
     choice::{self, named},
     train::use_threads,
-    ui::Ui,
+    ui::{Progress, Ui},
 };
 
 /// Score runs on a dataset with masks, and write a report
@@ -38,7 +38,7 @@ pub(crate) struct Evaluate {
     /// Score a method that needs no training instead
     #[arg(long, value_parser = PossibleValuesParser::new(UNTRAINED))]
     #[arg(conflicts_with_all = ["runs", "maps"])]
-    method: Option<String>,
+    pub(crate) method: Option<String>,
 
     /// Score saved maps instead: `.npy` files in [0, 1], named after the images
     #[arg(long, value_name = "DIR")]
@@ -54,24 +54,24 @@ pub(crate) struct Evaluate {
 
     /// How the dataset is laid out, if it should not be told from its files
     #[arg(long, value_parser = choice::layout())]
-    layout: Option<Layout>,
+    pub(crate) layout: Option<Layout>,
 
     /// Where the images of list files are, when not beside the lists
     #[arg(long, value_name = "DIR")]
-    images: Option<PathBuf>,
+    pub(crate) images: Option<PathBuf>,
 
     /// Snap maps to the edges of their image first
     #[arg(long, value_name = "PRESET", value_parser = named::<Preset>(PRESETS))]
-    crf: Option<Preset>,
+    pub(crate) crf: Option<Preset>,
 
     /// Where maps are cut: a number, `otsu`, `percentile:80`, `valid` (best on the validation
     /// split) or `oracle` (best on the scored split)
     #[arg(long, value_name = "RULE", default_value = "0.5")]
-    threshold: ThresholdRule,
+    pub(crate) threshold: ThresholdRule,
 
     /// Tell the method the true class, as the paper does for its rivals
     #[arg(long)]
-    oracle_label: bool,
+    pub(crate) oracle_label: bool,
 
     /// Folder for the report; `RUN/report` by default, one folder per run where there are several
     #[arg(long, value_name = "DIR", conflicts_with = "no_report")]
@@ -92,6 +92,10 @@ pub(crate) struct Evaluate {
     /// Print one JSON document per run
     #[arg(long)]
     json: bool,
+
+    /// Put the maps of the images that comparisons show into the report
+    #[arg(skip)]
+    pub(crate) save_shown_maps: bool,
 }
 
 const SPLITS: &[&str] = &["train", "valid", "test"];
@@ -104,6 +108,28 @@ struct Run {
 }
 
 impl Evaluate {
+    /// The test split of a dataset, scored as if no flag were given.
+    pub(crate) fn on(data: PathBuf) -> Self {
+        Self {
+            runs: Vec::new(),
+            method: None,
+            maps: None,
+            data,
+            split: Split::Test,
+            layout: None,
+            images: None,
+            crf: None,
+            threshold: ThresholdRule::default(),
+            oracle_label: false,
+            report: None,
+            no_report: false,
+            save_maps: false,
+            threads: None,
+            json: false,
+            save_shown_maps: false,
+        }
+    }
+
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let workers = use_threads(self.threads)?;
         ensure!(
@@ -157,7 +183,7 @@ impl Evaluate {
         Ok(folders)
     }
 
-    /// Scores one run, or what is scored without one.
+    /// Scores one run, or what is scored without one, and tells the scores.
     fn one(
         &self,
         run: Option<&PathBuf>,
@@ -165,7 +191,28 @@ impl Evaluate {
         workers: usize,
         ui: &mut Ui,
     ) -> anyhow::Result<()> {
-        let run = run.map(|run| Run::open(run)).transpose()?;
+        let started = Instant::now();
+        let report = self.report_on(run.map(PathBuf::as_path), folder, workers, None, ui)?;
+        ui.note(&format!(
+            "{} images scored in {:.1} s",
+            report.evaluation.scores.images,
+            started.elapsed().as_secs_f64()
+        ));
+        self.answer(&report, folder, ui)
+    }
+
+    /// Scores one run, or what is scored without one, and writes its report.
+    ///
+    /// Images count as pieces of work `within` which this is done, if it is part of more.
+    pub(crate) fn report_on(
+        &self,
+        run: Option<&Path>,
+        folder: Option<&Path>,
+        workers: usize,
+        within: Option<&Progress>,
+        ui: &mut Ui,
+    ) -> anyhow::Result<Report> {
+        let run = run.map(Run::open).transpose()?;
         let (settings, seed) = match &run {
             Some(run) => (run.config.data.clone(), run.config.seed),
             None => (DataConfig::default(), 0),
@@ -191,15 +238,8 @@ impl Evaluate {
             oracle_label: self.oracle_label,
             workers,
         };
-        let started = Instant::now();
-        task.protocol.threshold = self.tuned(&task, ui)?;
-        let report = self.score(&task, run.as_ref(), folder, ui)?;
-        ui.note(&format!(
-            "{} images scored in {:.1} s",
-            report.evaluation.scores.images,
-            started.elapsed().as_secs_f64()
-        ));
-        self.answer(&report, folder, ui)
+        task.protocol.threshold = self.tuned(&task, within.is_some(), ui)?;
+        self.score(&task, run.as_ref(), folder, within, ui)
     }
 
     /// The dataset, with a validation split where one is needed.
@@ -231,9 +271,12 @@ impl Evaluate {
     }
 
     /// The threshold, found on another split first if the rule asks for it.
-    fn tuned(&self, task: &Task<'_>, ui: &Ui) -> anyhow::Result<pinpoint::metrics::Threshold> {
+    fn tuned(&self, task: &Task<'_>, quiet: bool, ui: &Ui) -> anyhow::Result<Threshold> {
         if let Some(threshold) = self.threshold.ready() {
             return Ok(threshold);
+        }
+        if quiet {
+            return Ok(tune(self.threshold, task, || {})?);
         }
         let images = task.dataset.split(tuning_split(self.threshold, self.split)).len();
         let progress = ui.progress(images as u64, "tuning the threshold");
@@ -248,6 +291,7 @@ impl Evaluate {
         task: &Task<'_>,
         run: Option<&Run>,
         folder: Option<&Path>,
+        within: Option<&Progress>,
         ui: &mut Ui,
     ) -> anyhow::Result<Report> {
         let training = run.and_then(|run| match run.dir.records() {
@@ -257,25 +301,30 @@ impl Evaluate {
                 None
             }
         });
-        let progress = ui.progress(task.dataset.split(self.split).len() as u64, "evaluating");
+        let images = task.dataset.split(self.split).len();
+        let own = within.is_none().then(|| ui.progress(images as u64, "evaluating"));
+        let advance = || within.or(own.as_ref()).into_iter().for_each(|progress| progress.inc(1));
+        let saved =
+            |index| self.save_maps || self.save_shown_maps && compare::is_shown(index, images);
         let mut folder = folder.map(Folder::create).transpose()?;
         let evaluation = match &mut folder {
-            Some(folder) => folder.evaluate(task, self.save_maps, || progress.inc(1))?,
+            Some(folder) => folder.evaluate(task, saved, advance)?,
             None => {
                 let advance = |()| {
-                    progress.inc(1);
+                    advance();
                     Ok(())
                 };
                 evaluate(task, |_| Ok(()), advance)?
             }
         };
-        progress.finish();
+        own.into_iter().for_each(Progress::finish);
         let method = match task.source {
             Source::Method(method) => method.name().to_owned(),
             Source::Maps(folder) => format!("maps of {}", name(folder).display()),
         };
         let conditions = self.conditions(task, run);
-        let report = Report::new(method, self.split, conditions, training, evaluation);
+        let report = Report::new(method, self.split, conditions, training, evaluation)
+            .with_settings(run.map(|run| run.config.clone()));
         if let Some(folder) = folder {
             folder.write(&report)?;
         }
@@ -303,6 +352,7 @@ impl Evaluate {
             backbone,
             semantics: run.map(|run| run.config.semantics),
             seed: run.map(|run| run.config.seed),
+            trained_in: run.and_then(|run| run.dir.adopted()),
             crf: self.crf,
             oracle_label: self.oracle_label,
         }

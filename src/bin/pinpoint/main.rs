@@ -2,6 +2,7 @@
 
 mod bench;
 mod choice;
+mod compare;
 mod crf;
 mod data;
 mod demo;
@@ -10,6 +11,7 @@ mod evaluate;
 mod machine;
 mod overrides;
 mod predict;
+mod sweep;
 mod train;
 mod ui;
 mod weights;
@@ -35,6 +37,8 @@ enum Command {
     Train(train::Train),
     Evaluate(evaluate::Evaluate),
     Predict(predict::Predict),
+    Compare(compare::Compare),
+    Sweep(sweep::Sweep),
     Crf(crf::Crf),
     Weights(weights::Weights),
     Bench(bench::Bench),
@@ -51,6 +55,8 @@ fn main() -> ExitCode {
         Command::Train(train) => train.run(ui),
         Command::Evaluate(evaluate) => evaluate.run(ui),
         Command::Predict(predict) => predict.run(ui),
+        Command::Compare(compare) => compare.run(ui),
+        Command::Sweep(sweep) => sweep.run(ui),
         Command::Crf(crf) => crf.run(ui),
         Command::Weights(weights) => weights.run(ui),
         Command::Bench(bench) => bench.run(ui),

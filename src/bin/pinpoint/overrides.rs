@@ -74,7 +74,7 @@ fn overlay<T>(setting: &mut T, flag: Option<T>) {
 }
 
 /// `base` with each `key=value` laid over it.
-fn changed(base: Config, changes: &[String]) -> anyhow::Result<Config> {
+pub(crate) fn changed(base: Config, changes: &[String]) -> anyhow::Result<Config> {
     let mut table = Table::try_from(&base).context("settings are plain data")?;
     for change in changes {
         let Some((key, value)) = change.split_once('=') else {

@@ -1,8 +1,8 @@
 //! `pinpoint train`: a dataset in, a run directory out.
 
 use std::{
-    path::PathBuf,
-    process::ExitCode,
+    path::{Path, PathBuf},
+    process::{self, ExitCode},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -12,6 +12,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use pinpoint::{
+    config::Config,
     data::{Dataset, Layout, OpenOptions, split::cut_validation},
     device,
     method::Terms,
@@ -72,21 +73,7 @@ impl Train {
         let config = overrides.settings()?;
         let device = device::open(&device)?;
 
-        let options = OpenOptions { layout, images, mask_rule: config.data.mask_rule };
-        let mut dataset = Dataset::open(&data, &options)?;
-        dataset.require_usable()?;
-        cut_validation(&mut dataset, config.data.valid_fraction, config.seed);
-        for note in &dataset.notes {
-            ui.note(note);
-        }
-        if dataset.classes.len() < 2 {
-            bail!(
-                "`{}` has one class only, so there is nothing to tell apart\n\
-                 hint: add images of at least one other class, such as images without the object",
-                data.display()
-            );
-        }
-
+        let dataset = open_data(&data, layout, images, &config, ui)?;
         let run = match resume {
             true => RunDir::reopen(&out, &config)?,
             false => RunDir::create(&out, &config)?,
@@ -102,13 +89,34 @@ impl Train {
     }
 }
 
+/// Opens a dataset to learn from, with a validation split.
+pub(crate) fn open_data(
+    data: &Path,
+    layout: Option<Layout>,
+    images: Option<PathBuf>,
+    config: &Config,
+    ui: &mut Ui,
+) -> anyhow::Result<Dataset> {
+    let options = OpenOptions { layout, images, mask_rule: config.data.mask_rule };
+    let mut dataset = Dataset::open(data, &options)?;
+    dataset.require_usable()?;
+    cut_validation(&mut dataset, config.data.valid_fraction, config.seed);
+    for note in &dataset.notes {
+        ui.note(note);
+    }
+    if dataset.classes.len() < 2 {
+        bail!(
+            "`{}` has one class only, so there is nothing to tell apart\n\
+             hint: add images of at least one other class, such as images without the object",
+            data.display()
+        );
+    }
+    Ok(dataset)
+}
+
 /// Trains with progress on the terminal; Ctrl-C leaves a run that can be resumed.
 pub(crate) fn train(task: &Task<'_>, run: &RunDir, ui: &mut Ui) -> anyhow::Result<ExitCode> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
-    ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed))
-        .context("cannot listen for Ctrl-C")?;
-    let mut watcher = Watcher::new(ui, run, stop);
+    let mut watcher = Watcher::new(ui, run, listen()?);
     let ending = fit(task, run, &mut watcher);
     watcher.close();
     match ending? {
@@ -124,6 +132,21 @@ pub(crate) fn train(task: &Task<'_>, run: &RunDir, ui: &mut Ui) -> anyhow::Resul
     }
 }
 
+/// Turns Ctrl-C into a wish to stop; said twice, it stops at once.
+///
+/// Files are replaced whole, so that neither loses what was saved.
+pub(crate) fn listen() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if asked.swap(true, Ordering::Relaxed) {
+            process::exit(130);
+        }
+    })
+    .context("cannot listen for Ctrl-C")?;
+    Ok(stop)
+}
+
 /// Makes the whole process use as many threads as asked for.
 pub(crate) fn use_threads(asked: Option<usize>) -> anyhow::Result<usize> {
     let threads = match asked {
@@ -136,7 +159,7 @@ pub(crate) fn use_threads(asked: Option<usize>) -> anyhow::Result<usize> {
 }
 
 /// The loss, term by term if it has several.
-fn describe(terms: &Terms) -> String {
+pub(crate) fn describe(terms: &Terms) -> String {
     match (terms.foreground, terms.background) {
         (Some(foreground), Some(background)) => format!(
             "localizer {:.3}, foreground {foreground:.3}, background {background:.3}",
@@ -144,6 +167,31 @@ fn describe(terms: &Terms) -> String {
         ),
         _ => format!("loss {:.3}", terms.localizer),
     }
+}
+
+/// What an epoch came to, in a line.
+pub(crate) fn epoch_line(record: &EpochRecord) -> String {
+    let valid = record.valid_error.map_or_else(String::new, |error| {
+        format!(", validation error {error:.2} %{}", if record.best { " (best)" } else { "" })
+    });
+    let terms = Terms {
+        localizer: record.loss_localizer,
+        foreground: record.loss_foreground,
+        background: record.loss_background,
+    };
+    format!(
+        "epoch {}: {}, training error {:.2} %{valid}, {:.1} s",
+        record.epoch,
+        describe(&terms),
+        record.train_error,
+        record.seconds,
+    )
+}
+
+/// Draws how a run has gone so far.
+pub(crate) fn draw_curves(run: &RunDir) -> pinpoint::Result<()> {
+    let picture = training_curves(&run.records()?).to_png(CURVES.0, CURVES.1);
+    write_atomically(&run.root().join("curves.png"), &picture)
 }
 
 /// Width and height of `curves.png`, in pixels.
@@ -191,34 +239,15 @@ impl<'a> Watcher<'a> {
 
     fn epoch(&mut self, record: &EpochRecord) {
         (self.images, self.mistakes, self.started) = (0, 0.0, Instant::now());
-        let valid = record.valid_error.map_or_else(String::new, |error| {
-            format!(", validation error {error:.2} %{}", if record.best { " (best)" } else { "" })
-        });
-        let terms = Terms {
-            localizer: record.loss_localizer,
-            foreground: record.loss_foreground,
-            background: record.loss_background,
-        };
-        let line = format!(
-            "epoch {}: {}, training error {:.2} %{valid}, {:.1} s",
-            record.epoch,
-            describe(&terms),
-            record.train_error,
-            record.seconds,
-        );
+        let line = epoch_line(record);
         match &self.progress {
             Some(progress) => progress.say(&line),
             None => self.ui.note(&line),
         }
         // A picture that cannot be drawn is no reason to stop training.
-        if let Err(error) = self.draw_curves() {
+        if let Err(error) = draw_curves(self.run) {
             self.ui.warn(&error.to_string());
         }
-    }
-
-    fn draw_curves(&self) -> pinpoint::Result<()> {
-        let picture = training_curves(&self.run.records()?).to_png(CURVES.0, CURVES.1);
-        write_atomically(&self.run.root().join("curves.png"), &picture)
     }
 
     /// Takes the bar off the terminal.

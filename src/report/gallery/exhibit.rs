@@ -77,7 +77,8 @@ fn shrunk_truth(truth: &Mask, (width, height): (u32, u32)) -> GrayImage {
     })
 }
 
-fn jpeg(image: &RgbImage) -> Vec<u8> {
+/// The bytes of a JPEG file, small rather than exact.
+pub(in crate::report) fn jpeg(image: &RgbImage) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = JpegEncoder::new_with_quality(&mut bytes, 85);
     encoder.encode_image(image).expect("an RGB image in memory can be written to memory");

@@ -1,0 +1,329 @@
+//! `pinpoint sweep`: every method of a settings file trained, scored and compared.
+
+mod plan;
+mod watch;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use anyhow::bail;
+use pinpoint::{
+    config::Config,
+    data::{Dataset, Layout},
+    device,
+    metrics::ThresholdRule,
+    refine::Preset,
+    report::{
+        Report,
+        compare::{self, Comparison, Format},
+    },
+    train::{Ending, Task, fit, run::RunDir},
+};
+
+use self::{
+    plan::{Changes, Job, Work, looks, plan},
+    watch::Watch,
+};
+use crate::{
+    choice::{self, PRESETS, named},
+    compare::write,
+    evaluate::Evaluate,
+    train::{listen, open_data, use_threads},
+    ui::{Progress, Ui},
+};
+
+/// Train, score and compare every method of a settings file
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sweep {
+    /// Settings file whose `[sweep]` lists methods and seeds
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Dataset to learn from and to score on
+    #[arg(long, value_name = "PATH")]
+    data: PathBuf,
+
+    /// Folder for the runs and their comparison; what is finished there is not done again
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+
+    /// Only these rows, separated by commas
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    methods: Vec<String>,
+
+    /// These seeds instead of the file's, separated by commas
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = plan::seed)]
+    seeds: Vec<u64>,
+
+    /// Change one setting of all rows, as in `--set train.batch_size=4`; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// Passes over the training set, for all rows
+    #[arg(long, value_name = "N")]
+    epochs: Option<usize>,
+
+    /// Weights to start from, `.safetensors` or `.pth`; U-Net starts from drawn ones
+    #[arg(long, value_name = "FILE")]
+    weights: Option<PathBuf>,
+
+    /// Score a second time with maps snapped to the edges of their image
+    #[arg(long, value_name = "PRESET", value_parser = named::<Preset>(PRESETS))]
+    crf: Option<Preset>,
+
+    /// Where maps are cut, as for `pinpoint evaluate`
+    #[arg(long, value_name = "RULE", default_value = "0.5")]
+    threshold: ThresholdRule,
+
+    /// Tell methods the true class when they are scored, as the paper does
+    #[arg(long)]
+    oracle_label: bool,
+
+    /// How the dataset is arranged, if it cannot be told
+    #[arg(long, value_parser = choice::layout())]
+    layout: Option<Layout>,
+
+    /// Where the images of a CSV dataset are, if not beside it
+    #[arg(long, value_name = "DIR")]
+    images: Option<PathBuf>,
+
+    /// Where to compute
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+
+    /// Threads to use; all cores by default
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// How a job of the sweep ended.
+enum Outcome {
+    Done,
+    Interrupted,
+}
+
+/// What all jobs share.
+struct Workplace<'a> {
+    sweep: &'a Sweep,
+    jobs: &'a [Job],
+    workers: usize,
+    stop: Arc<AtomicBool>,
+    progress: Progress,
+    /// Images of the splits that are trained on and scored.
+    images: (usize, usize),
+}
+
+impl Sweep {
+    pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
+        let workers = use_threads(self.threads)?;
+        let changes = Changes {
+            methods: self.methods.clone(),
+            seeds: self.seeds.clone(),
+            set: self.set.clone(),
+            epochs: self.epochs,
+        };
+        let jobs = plan(&self.file, &changes)?;
+        let any = jobs.iter().find_map(Job::config).cloned().unwrap_or_default();
+        let dataset = self.open(&any, ui)?;
+        let images = (dataset.train.len(), dataset.test.len());
+        if images.1 == 0 {
+            bail!("`{}` has no test split to compare on", self.data.display());
+        }
+        let scored = images.1 * self.refinements().len();
+        let effort = jobs.iter().map(|job| job.effort(images.0) + scored as u64).sum();
+        let progress = ui.progress(effort, "sweep");
+        let place =
+            Workplace { sweep: &self, jobs: &jobs, workers, stop: listen()?, progress, images };
+
+        let mut failed: Vec<&str> = Vec::new();
+        for job in &jobs {
+            match place.work(job, &failed, ui) {
+                Ok(Outcome::Done) => {}
+                Ok(Outcome::Interrupted) => {
+                    place.progress.finish();
+                    ui.note("interrupted; the same command goes on from here");
+                    return Ok(ExitCode::from(1));
+                }
+                // One row that fails must not cost the user the others.
+                Err(error) => {
+                    failed.push(&job.name);
+                    let error = error.context(format!("`{}` failed", job.name));
+                    place.progress.aside(|| ui.error(&error));
+                }
+            }
+        }
+        place.progress.finish();
+        if failed.len() == jobs.len() {
+            bail!("no row could be scored");
+        }
+        self.compare(&jobs, &failed, &dataset, ui)?;
+        if !failed.is_empty() {
+            ui.warn(&format!("left out, since they failed: {}", failed.join(", ")));
+        }
+        Ok(ExitCode::from(u8::from(!failed.is_empty())))
+    }
+
+    fn open(&self, config: &Config, ui: &mut Ui) -> anyhow::Result<Dataset> {
+        open_data(&self.data, self.layout, self.images.clone(), config, ui)
+    }
+
+    /// How maps are scored: as they are, and refined if asked to.
+    fn refinements(&self) -> Vec<Option<Preset>> {
+        std::iter::once(None).chain(self.crf.map(Some)).collect()
+    }
+
+    /// Compares what was scored, in `OUT/compare`.
+    fn compare(
+        &self,
+        jobs: &[Job],
+        failed: &[&str],
+        dataset: &Dataset,
+        ui: &mut Ui,
+    ) -> anyhow::Result<()> {
+        let mut entries = Vec::new();
+        for job in jobs.iter().filter(|job| !failed.contains(&job.name.as_str())) {
+            for crf in self.refinements() {
+                entries.extend(compare::open(&report_folder(&job.folder(&self.out), crf))?);
+            }
+        }
+        let comparison = Comparison::of(entries)?;
+        write(&comparison, &self.out.join("compare"), Some(dataset), ui)?;
+        ui.answer(comparison.render(Format::Markdown).trim_end());
+        Ok(())
+    }
+}
+
+/// Where the report of a run goes.
+fn report_folder(run: &Path, crf: Option<Preset>) -> PathBuf {
+    match crf {
+        None => run.join("report"),
+        Some(preset) => run.join(format!("report-crf-{}", preset.name())),
+    }
+}
+
+impl Workplace<'_> {
+    /// Trains and scores a row, as far as that is not done.
+    fn work(&self, job: &Job, failed: &[&str], ui: &mut Ui) -> anyhow::Result<Outcome> {
+        let refinements = self.sweep.refinements();
+        let open: Vec<_> =
+            refinements.iter().filter(|crf| !self.is_scored(job, **crf)).copied().collect();
+        let scored = (refinements.len() - open.len()) * self.images.1;
+        self.progress.skip(scored as u64);
+        if open.is_empty() {
+            self.progress.skip(job.effort(self.images.0));
+            self.progress.say(&format!("{}: finished before", job.name));
+            return Ok(Outcome::Done);
+        }
+        if let Some(config) = job.config()
+            && let Outcome::Interrupted = self.train(job, config, failed, ui)?
+        {
+            return Ok(Outcome::Interrupted);
+        }
+        for crf in open {
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(Outcome::Interrupted);
+            }
+            self.score(job, crf, ui)?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Whether a report is what this sweep would write.
+    fn is_scored(&self, job: &Job, crf: Option<Preset>) -> bool {
+        let folder = report_folder(&job.folder(&self.sweep.out), crf);
+        let Ok(report) = Report::read(&folder) else { return false };
+        let Sweep { threshold, oracle_label, data, .. } = self.sweep;
+        let conditions = &report.conditions;
+        report.settings.as_deref() == job.config()
+            && conditions.crf == crf
+            && conditions.oracle_label == *oracle_label
+            && conditions.data == data.display().to_string()
+            && report.evaluation.scores.protocol.threshold.rule() == *threshold
+            && report.evaluation.images.len() == self.images.1
+    }
+
+    /// Trains a run from wherever it stands.
+    fn train(
+        &self,
+        job: &Job,
+        config: &Config,
+        failed: &[&str],
+        ui: &mut Ui,
+    ) -> anyhow::Result<Outcome> {
+        let folder = job.folder(&self.sweep.out);
+        let run = match folder.join("config.toml").exists() {
+            true => RunDir::reopen(&folder, config)?,
+            false => RunDir::create(&folder, config)?,
+        };
+        // A run that has begun to learn by itself goes on with that.
+        if let Work::Adopt(_, earlier) = job.work
+            && (run.adopted().is_some() || !run.checkpoint().exists())
+        {
+            self.adopt(job, &run, &self.jobs[earlier], failed)?;
+            return Ok(Outcome::Done);
+        }
+        let dataset = self.sweep.open(config, ui)?;
+        let task = Task {
+            config,
+            dataset: &dataset,
+            weights: self.sweep.weights.as_deref(),
+            device: device::open(&self.sweep.device)?,
+            workers: self.workers,
+        };
+        let mut watch = Watch {
+            name: &job.name,
+            run: &run,
+            stop: &self.stop,
+            progress: &self.progress,
+            weight: looks(config),
+            left: job.effort(self.images.0),
+        };
+        let ending = fit(&task, &run, &mut watch);
+        watch.close();
+        Ok(match ending? {
+            Ending::Finished(_) => Outcome::Done,
+            Ending::Interrupted => Outcome::Interrupted,
+        })
+    }
+
+    /// Takes over the training of an earlier job.
+    fn adopt(&self, job: &Job, run: &RunDir, from: &Job, failed: &[&str]) -> anyhow::Result<()> {
+        if failed.contains(&from.name.as_str()) {
+            bail!("its training is that of `{}`, which failed", from.name);
+        }
+        if !run.checkpoint().exists() {
+            run.adopt(&RunDir::open(&from.folder(&self.sweep.out))?)?;
+            self.progress.say(&format!("{}: trained as {}", job.name, from.name));
+        }
+        Ok(())
+    }
+
+    /// Scores a run on the test split.
+    fn score(&self, job: &Job, crf: Option<Preset>, ui: &mut Ui) -> anyhow::Result<()> {
+        let Sweep { data, out, threshold, oracle_label, layout, images, .. } = self.sweep;
+        let folder = job.folder(out);
+        let method = match &job.work {
+            Work::Score(method) => Some(method.clone()),
+            _ => None,
+        };
+        let run = method.is_none().then_some(folder.as_path());
+        let mut evaluate = Evaluate::on(data.clone());
+        evaluate.method = method;
+        evaluate.crf = crf;
+        evaluate.threshold = *threshold;
+        evaluate.oracle_label = *oracle_label;
+        evaluate.layout = *layout;
+        evaluate.images.clone_from(images);
+        evaluate.save_shown_maps = true;
+        self.progress.describe(format!("{}, scoring", job.name));
+        let report = report_folder(&folder, crf);
+        evaluate.report_on(run, Some(&report), self.workers, Some(&self.progress), ui)?;
+        Ok(())
+    }
+}

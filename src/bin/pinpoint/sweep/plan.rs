@@ -1,0 +1,161 @@
+//! What a sweep does: every row with every seed, each in its own folder.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use pinpoint::{
+    config::{Config, Experiment, Sweep},
+    method,
+    predict::UNTRAINED,
+};
+
+use crate::overrides::changed;
+
+/// One run of a sweep.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Job {
+    /// The folder it is in, and what it is called.
+    pub(super) name: String,
+    /// What is done.
+    pub(super) work: Work,
+}
+
+/// What is done for a row.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Work {
+    /// A method that needs no training is only scored.
+    Score(String),
+    /// Trained with these settings.
+    Train(Box<Config>),
+    /// Takes over the training of an earlier job, by its place, since it would be the same.
+    Adopt(Box<Config>, usize),
+}
+
+/// What of the sweep file is changed.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    pub(super) methods: Vec<String>,
+    pub(super) seeds: Vec<u64>,
+    pub(super) set: Vec<String>,
+    pub(super) epochs: Option<usize>,
+}
+
+/// Lays out all jobs; settings that cannot work are told before anything is trained.
+pub(super) fn plan(file: &Path, changes: &Changes) -> anyhow::Result<Vec<Job>> {
+    let experiment = Experiment::load(file)?;
+    let Sweep { methods, seeds } = sweep(file, &experiment, changes)?;
+    let (mut jobs, mut problems) = (Vec::<Job>::new(), Vec::new());
+    for (index, seed) in seeds.iter().enumerate() {
+        for row in &methods {
+            let untrained = UNTRAINED.contains(&experiment.method(row));
+            // Without training there is nothing that a seed would change.
+            if untrained && index > 0 {
+                continue;
+            }
+            match job(&experiment, row, *seed, changes, &jobs) {
+                Ok(job) => jobs.push(job),
+                Err(error) => problems.push(format!("`{row}`: {error:#}")),
+            }
+        }
+    }
+    problems.dedup();
+    ensure!(problems.is_empty(), "unusable rows in `{}`\n{}", file.display(), problems.join("\n"));
+    Ok(jobs)
+}
+
+/// The rows and seeds, as the file or the flags have them.
+fn sweep(file: &Path, experiment: &Experiment, changes: &Changes) -> anyhow::Result<Sweep> {
+    let Changes { methods, seeds, .. } = changes;
+    let mut sweep = match &experiment.sweep {
+        Some(sweep) => sweep.clone(),
+        None if !methods.is_empty() => Sweep { methods: Vec::new(), seeds: vec![0] },
+        None => bail!(
+            "`{}` does not say what to sweep over\n\
+             hint: add `[sweep]` with `methods = [\"minmax\", \"cam-avg\"]`, or give `--methods`",
+            file.display()
+        ),
+    };
+    if !methods.is_empty() {
+        sweep.methods.clone_from(methods);
+    }
+    if !seeds.is_empty() {
+        sweep.seeds.clone_from(seeds);
+    }
+    for (index, row) in sweep.methods.iter().enumerate() {
+        let plain = |letter: char| letter.is_alphanumeric() || "-_+.=".contains(letter);
+        ensure!(
+            row.starts_with(char::is_alphanumeric) && row.chars().all(plain),
+            "`{row}` cannot name a folder\nhint: use letters, digits, `-`, `_` and `.` in row names"
+        );
+        ensure!(!sweep.methods[..index].contains(row), "`{row}` is named twice");
+    }
+    for (index, seed) in sweep.seeds.iter().enumerate() {
+        ensure!(!sweep.seeds[..index].contains(seed), "the seed {seed} is named twice");
+    }
+    Ok(sweep)
+}
+
+fn job(
+    experiment: &Experiment,
+    row: &str,
+    seed: u64,
+    changes: &Changes,
+    before: &[Job],
+) -> anyhow::Result<Job> {
+    let method = experiment.method(row);
+    if UNTRAINED.contains(&method) {
+        return Ok(Job { name: row.to_owned(), work: Work::Score(method.to_owned()) });
+    }
+    let mut config = changed(method::settings(experiment, row)?, &changes.set)?;
+    config.seed = seed;
+    if let Some(epochs) = changes.epochs {
+        config.train.epochs = epochs;
+    }
+    config.check()?;
+    let training = method::training_settings(&config)?;
+    let same = |job: &Job| match &job.work {
+        Work::Train(other) => method::training_settings(other).is_ok_and(|other| other == training),
+        _ => false,
+    };
+    let config = Box::new(config);
+    let work = match before.iter().position(same) {
+        Some(earlier) => Work::Adopt(config, earlier),
+        None => Work::Train(config),
+    };
+    Ok(Job { name: format!("{row}-s{seed}"), work })
+}
+
+impl Job {
+    /// Its folder.
+    pub(super) fn folder(&self, out: &Path) -> PathBuf {
+        out.join(&self.name)
+    }
+
+    /// The settings of the run, if there is one.
+    pub(super) fn config(&self) -> Option<&Config> {
+        match &self.work {
+            Work::Score(_) => None,
+            Work::Train(config) | Work::Adopt(config, _) => Some(config),
+        }
+    }
+
+    /// Roughly how many images are looked at and learned from, with `images` to train on.
+    pub(super) fn effort(&self, images: usize) -> u64 {
+        let Work::Train(config) = &self.work else { return 0 };
+        (config.train.epochs * images) as u64 * looks(config)
+    }
+}
+
+/// Roughly how many times a step of training looks at each image.
+pub(super) fn looks(config: &Config) -> u64 {
+    match config.method.as_str() {
+        // The first look, one per round, and the classifier's at two smaller halves.
+        "minmax" => config.erase.rounds as u64 + 2,
+        _ => 1,
+    }
+}
+
+/// Parses `0,1,2`.
+pub(super) fn seed(text: &str) -> anyhow::Result<u64> {
+    text.trim().parse().with_context(|| format!("`{text}` is no seed"))
+}

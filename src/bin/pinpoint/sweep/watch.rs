@@ -1,0 +1,78 @@
+//! One run of a sweep, as the terminal shows it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use pinpoint::train::{Event, Observer, run::RunDir};
+
+use crate::{
+    train::{describe, draw_curves, epoch_line},
+    ui::Progress,
+};
+
+/// Counts what a run learns towards the whole sweep.
+pub(super) struct Watch<'a> {
+    pub(super) name: &'a str,
+    pub(super) run: &'a RunDir,
+    pub(super) stop: &'a Arc<AtomicBool>,
+    pub(super) progress: &'a Progress,
+    /// What an image counts for.
+    pub(super) weight: u64,
+    /// What the run was planned to come to, less what has been counted.
+    pub(super) left: u64,
+}
+
+impl Watch<'_> {
+    fn begin(&mut self, epochs: usize, steps: usize, (epoch, step): (usize, usize)) {
+        let (done, total) = (epoch * steps + step, (epochs * steps).max(1));
+        let done = self.left * done as u64 / total as u64;
+        if done > 0 {
+            self.progress.skip(done);
+            self.left -= done;
+            self.say(&format!("going on from epoch {epoch}, step {step}"));
+        }
+    }
+
+    fn step(&mut self, images: usize, text: String) {
+        let done = (images as u64 * self.weight).min(self.left);
+        self.left -= done;
+        self.progress.describe(text);
+        self.progress.inc(done);
+    }
+
+    fn say(&self, text: &str) {
+        self.progress.say(&format!("{}: {text}", self.name));
+    }
+
+    /// Counts what was planned and not done, as where patience ran out.
+    pub(super) fn close(self) {
+        self.progress.skip(self.left);
+    }
+}
+
+impl Observer for Watch<'_> {
+    fn hear(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Note(text) => self.say(text),
+            Event::Started { epochs, steps, from } => self.begin(*epochs, *steps, *from),
+            Event::Step { epoch, terms, images, .. } => {
+                let text = format!("{}, epoch {epoch}: {}", self.name, describe(terms));
+                self.step(*images, text);
+            }
+            Event::Epoch(record) => {
+                self.say(&epoch_line(record));
+                // A picture that cannot be drawn is no reason to stop training.
+                if let Err(error) = draw_curves(self.run) {
+                    self.say(&error.to_string());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn wants_to_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}

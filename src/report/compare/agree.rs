@@ -1,0 +1,107 @@
+//! Whether reports were measured alike.
+
+use super::Entry;
+use crate::{
+    error::{Error, Result},
+    refine::Preset,
+    report::{Report, document::name_of},
+};
+
+/// An answer that a report gives, if the question makes sense for it.
+type Fact = fn(&Report) -> Option<String>;
+
+/// What must agree for scores to share a table.
+const FACTS: [(&str, Fact); 8] = [
+    ("split", |report| Some(report.split.to_string())),
+    ("images", |report| Some(images(report))),
+    ("classes", |report| Some(report.class_names().join(", "))),
+    ("foreground of the truth", |report| Some(name_of(&report.conditions.truth_rule))),
+    ("threshold", |report| Some(threshold(report))),
+    ("class of class-dependent masks", |report| Some(told(report).to_owned())),
+    ("Dice of two empty masks", |report| Some(name_of(&report.evaluation.scores.protocol.empty))),
+    // Maps that were not refined go beside refined ones; that is the point of a table.
+    ("CRF", |report| report.conditions.crf.map(|crf| crf.name().to_owned())),
+];
+
+/// How all reports were measured, a sentence each; an error names everything they differ in.
+pub(super) fn conditions(entries: &[Entry]) -> Result<Vec<String>> {
+    let differences: Vec<String> =
+        FACTS.iter().filter_map(|(question, fact)| difference(entries, question, *fact)).collect();
+    if !differences.is_empty() {
+        return Err(Error::Mismatch(differences));
+    }
+    let Report { split, conditions, evaluation, .. } = &entries[0].report;
+    let mut data: Vec<&str> =
+        entries.iter().map(|entry| entry.report.conditions.data.as_str()).collect();
+    data.sort_unstable();
+    data.dedup();
+    let scores = &evaluation.scores;
+    let mut sentences = vec![
+        format!(
+            "{} {split} images of {}, {} of them with masks",
+            scores.images,
+            data.join(" and "),
+            scores.images_with_truth
+        ),
+        format!("threshold {}", threshold(&entries[0].report)),
+        format!("class-dependent masks are of the {}", told(&entries[0].report)),
+    ];
+    let crf = entries.iter().find_map(|entry| entry.report.conditions.crf);
+    sentences
+        .extend(crf.map(|crf| format!("CRF preset {}, where a table has it", Preset::name(crf))));
+    let mut networks: Vec<&str> =
+        entries.iter().filter_map(|entry| entry.report.conditions.backbone.as_deref()).collect();
+    networks.sort_unstable();
+    networks.dedup();
+    if !networks.is_empty() {
+        sentences.push(format!("backbone {}", networks.join(" or ")));
+    }
+    if conditions.oracle_label {
+        sentences.push("every method was told the true class (oracle)".to_owned());
+    }
+    Ok(sentences)
+}
+
+/// What a fact is in which reports, if they do not agree.
+fn difference(entries: &[Entry], question: &str, fact: Fact) -> Option<String> {
+    let mut answers: Vec<(String, Vec<String>)> = Vec::new();
+    for entry in entries {
+        let Some(answer) = fact(&entry.report) else { continue };
+        let folder = format!("`{}`", entry.folder.display());
+        match answers.iter_mut().find(|(known, _)| *known == answer) {
+            Some((_, folders)) => folders.push(folder),
+            None => answers.push((answer, vec![folder])),
+        }
+    }
+    let each = |(answer, folders): &(String, Vec<String>)| {
+        let more = if folders.len() > 1 {
+            format!(" and {} more", folders.len() - 1)
+        } else {
+            String::new()
+        };
+        format!("{answer} in {}{more}", folders[0])
+    };
+    let all = answers.iter().map(each).collect::<Vec<_>>().join("; ");
+    (answers.len() > 1).then(|| format!("{question}: {all}"))
+}
+
+/// How many images, and a number that changes when they or their labels do.
+fn images(report: &Report) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let rows = &report.evaluation.images;
+    for row in rows {
+        let label = (row.label as u64).to_le_bytes();
+        for byte in row.id.bytes().chain([0xff]).chain(label) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    format!("{} (their names hash to {:08x})", rows.len(), hash >> 32)
+}
+
+fn threshold(report: &Report) -> String {
+    report.evaluation.scores.protocol.threshold.rule().to_string()
+}
+
+fn told(report: &Report) -> &'static str {
+    if report.conditions.oracle_label { "true class (oracle)" } else { "predicted class" }
+}

@@ -1,0 +1,89 @@
+//! One page with everything: no network, nothing beside it.
+
+use super::{Cell, Column, Comparison, Table};
+use crate::report::{
+    chart::scene::escape,
+    html::{STYLE, base64, fill},
+};
+
+const PAGE: &str = include_str!("page.html");
+
+/// What a page shows beside its tables.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pictures {
+    /// Precision against recall, as SVG.
+    pub(super) curves: Option<String>,
+    /// Images side by side, as JPEG.
+    pub(super) strips: Option<Vec<u8>>,
+}
+
+/// The page.
+pub(super) fn page(comparison: &Comparison, pictures: &Pictures) -> String {
+    fill(PAGE, |name| match name {
+        "title" => {
+            let setups = comparison.setups.len();
+            format!("{setups} method{}", if setups == 1 { "" } else { "s" })
+        }
+        "style" => STYLE.to_owned(),
+        "conditions" => {
+            let reading = super::reading(comparison);
+            let sentences = comparison.conditions.iter().chain([&reading]);
+            sentences.map(|sentence| format!("<li>{}</li>\n", escape(sentence))).collect()
+        }
+        "tables" => comparison.tables.iter().map(table).collect(),
+        "curves" => pictures.curves.as_deref().map_or_else(String::new, curves),
+        "strips" => pictures.strips.as_deref().map_or_else(String::new, strips),
+        "footer" => format!("Written by pinpoint {}", env!("CARGO_PKG_VERSION")),
+        other => unreachable!("the page has no part `{other}`"),
+    })
+}
+
+fn table(table: &Table) -> String {
+    let Table { key, title, note, columns, .. } = table;
+    let heading = |column: &Column| {
+        format!("<th scope=\"col\" class=\"number\">{}</th>", escape(column.heading))
+    };
+    let rows = table.rows.iter().enumerate().map(|(index, row)| {
+        let first = index > 0 && table.rows[index - 1].role != row.role;
+        let class = if first { " class=\"first\"" } else { "" };
+        let cells: String = row.cells.iter().zip(columns).map(|(cell, c)| value(cell, c)).collect();
+        format!("<tr{class}><th scope=\"row\">{}</th>{cells}</tr>\n", escape(&row.label))
+    });
+    format!(
+        "<section aria-labelledby=\"{key}\">\n<h2 id=\"{key}\">{}</h2>\n<div class=\"scroll\">\n\
+         <table>\n<caption>{}</caption>\n<thead><tr><th scope=\"col\">Method</th>{}</tr></thead>\n\
+         <tbody>\n{}</tbody>\n</table>\n</div>\n</section>\n",
+        escape(title),
+        escape(note),
+        columns.iter().map(heading).collect::<String>(),
+        rows.collect::<String>(),
+    )
+}
+
+fn value(cell: &Cell, column: &Column) -> String {
+    let Some((mean, deviation)) = cell.parts(column) else {
+        return "<td class=\"number\">-</td>".to_owned();
+    };
+    let mean = if cell.best { format!("<b>{mean}</b>") } else { mean };
+    let mark =
+        cell.change.map_or_else(String::new, |change| format!("<sup>{}</sup>", change.sign()));
+    let deviation = deviation.map_or_else(String::new, |deviation| format!(" ± {deviation}"));
+    format!("<td class=\"number\">{mean}{mark}{deviation}</td>")
+}
+
+fn curves(svg: &str) -> String {
+    format!(
+        "<section aria-labelledby=\"pr\">\n<h2 id=\"pr\">Precision against recall</h2>\n\
+         <div class=\"figures\"><figure class=\"wide\">\n{svg}<figcaption>Averaged over images and \
+         seeds; the legend has the area</figcaption></figure></div>\n</section>\n"
+    )
+}
+
+fn strips(jpeg: &[u8]) -> String {
+    format!(
+        "<section aria-labelledby=\"strips\">\n<h2 id=\"strips\">Side by side</h2>\n\
+         <div class=\"scroll strips\"><img alt=\"Image, truth and the mask of each method, for some \
+         images of the split\" src=\"data:image/jpeg;base64,{}\"></div>\n</section>\n",
+        base64::encode(jpeg)
+    )
+}

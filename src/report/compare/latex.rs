@@ -1,0 +1,92 @@
+//! Tables for papers.
+
+use super::{Cell, Column, Comparison, Table};
+
+/// All tables; they need `\usepackage{booktabs}`.
+pub(super) fn document(comparison: &Comparison) -> String {
+    let mut text = String::from("% Needs \\usepackage{booktabs}.\n");
+    for sentence in &comparison.conditions {
+        text.push_str(&format!("% {}\n", one_line(sentence)));
+    }
+    for table in &comparison.tables {
+        text.push('\n');
+        write(&mut text, table, &super::reading(comparison));
+    }
+    text
+}
+
+fn write(text: &mut String, table: &Table, reading: &str) {
+    let note =
+        if table.note.is_empty() { String::new() } else { format!(" {}.", escape(&table.note)) };
+    text.push_str(&format!(
+        "\\begin{{table}}\n  \\caption{{{}. {}.{note}}}\n  \\label{{tab:{}}}\n  \\centering\n  \
+         \\begin{{tabular}}{{l{}}}\n    \\toprule\n",
+        escape(&table.title),
+        escape(reading),
+        table.key,
+        "r".repeat(table.columns.len()),
+    ));
+    let headings = table.columns.iter().map(|column| escape(column.heading));
+    line(text, std::iter::once("Method".to_owned()).chain(headings));
+    text.push_str("    \\midrule\n");
+    for (index, row) in table.rows.iter().enumerate() {
+        if index > 0 && table.rows[index - 1].role != row.role {
+            text.push_str("    \\midrule\n");
+        }
+        let cells = row.cells.iter().zip(&table.columns).map(|(cell, column)| value(cell, column));
+        line(text, std::iter::once(escape(&row.label)).chain(cells));
+    }
+    text.push_str("    \\bottomrule\n  \\end{tabular}\n\\end{table}\n");
+}
+
+fn line(text: &mut String, cells: impl Iterator<Item = String>) {
+    text.push_str(&format!("    {} \\\\\n", cells.collect::<Vec<_>>().join(" & ")));
+}
+
+fn value(cell: &Cell, column: &Column) -> String {
+    let Some((mean, deviation)) = cell.parts(column) else { return "--".to_owned() };
+    let mean = if cell.best { format!("\\mathbf{{{mean}}}") } else { mean };
+    let mark = cell.change.map_or_else(String::new, |change| format!("^{{{}}}", change.sign()));
+    let deviation = deviation.map_or_else(String::new, |deviation| format!(" \\pm {deviation}"));
+    format!("${mean}{mark}{deviation}$")
+}
+
+/// Text that LaTeX shows as it is.
+fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => safe.extend(['\\', letter]),
+            '\\' => safe.push_str("\\textbackslash{}"),
+            '~' => safe.push_str("\\textasciitilde{}"),
+            '^' => safe.push_str("\\textasciicircum{}"),
+            '<' => safe.push_str("\\textless{}"),
+            '>' => safe.push_str("\\textgreater{}"),
+            '⁺' => safe.push_str("$^{+}$"),
+            '⁻' => safe.push_str("$^{-}$"),
+            '±' => safe.push_str("$\\pm$"),
+            '×' => safe.push_str("$\\times$"),
+            '−' => safe.push_str("$-$"),
+            _ if letter.is_control() => safe.push(' '),
+            _ => safe.push(letter),
+        }
+    }
+    safe
+}
+
+/// Text that cannot end the comment it stands in.
+fn one_line(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_become_commands() {
+        assert_eq!(escape("a_b & 50 % {x}"), "a\\_b \\& 50 \\% \\{x\\}");
+        assert_eq!(escape("\\input{x}\n$"), "\\textbackslash{}input\\{x\\} \\$");
+        assert_eq!(escape("F1⁺"), "F1$^{+}$");
+    }
+}

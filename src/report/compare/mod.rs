@@ -1,0 +1,122 @@
+//! Several evaluations beside each other: the tables of the paper, and what they look like.
+//!
+//! ```text
+//! report.json ─▶ Entry ─▶ agree ─▶ Setup ─┬─▶ Table ─▶ markdown, csv, latex, html
+//!                                         ├─▶ curves ─▶ PNG, SVG
+//! saved maps, dataset ────────────────────┴─▶ strips ─▶ PNG
+//! ```
+//!
+//! Runs of one set-up that differ in their seed alone are one row: mean ± standard
+//! deviation. Reports that were not measured alike are refused.
+
+mod agree;
+mod csv;
+mod entry;
+mod folder;
+mod html;
+mod latex;
+mod markdown;
+mod setup;
+mod strips;
+mod table;
+mod tables;
+
+use std::path::{Path, PathBuf};
+
+pub use self::{
+    entry::{Entry, open},
+    folder::write,
+    setup::{Role, Setup},
+    table::{Better, Cell, Change, Column, Row, Table},
+};
+use crate::{
+    data::{Dataset, OpenOptions, split::cut_validation},
+    error::{Error, Result},
+    report::Report,
+};
+
+/// Images that comparisons show side by side.
+const SHOWN: usize = 8;
+
+/// Whether a comparison shows the image at this place of a split: some, evenly spread.
+pub fn is_shown(index: usize, images: usize) -> bool {
+    let every = (images / SHOWN).max(1);
+    index.is_multiple_of(every) && index / every < SHOWN
+}
+
+/// Evaluations that were measured alike, grouped by set-up.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// How all of them were measured, a sentence each.
+    pub conditions: Vec<String>,
+    /// What is compared, in the order of the tables.
+    pub setups: Vec<Setup>,
+    /// The tables of the paper, as far as there are numbers for them.
+    pub tables: Vec<Table>,
+}
+
+/// A form that tables can be written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Format {
+    Markdown,
+    Csv,
+    Latex,
+    Html,
+}
+
+impl Comparison {
+    /// Puts evaluations beside each other; refuses those that were not measured alike.
+    pub fn of(entries: Vec<Entry>) -> Result<Self> {
+        if entries.is_empty() {
+            return Err(Error::Mismatch(vec!["there is no report to compare".to_owned()]));
+        }
+        let conditions = agree::conditions(&entries)?;
+        let setups = setup::group(entries)?;
+        let tables = tables::tables(&setups);
+        Ok(Self { conditions, setups, tables })
+    }
+
+    /// The tables, in one of the forms.
+    pub fn render(&self, format: Format) -> String {
+        match format {
+            Format::Markdown => markdown::document(self),
+            Format::Csv => csv::document(self),
+            Format::Latex => latex::document(self),
+            Format::Html => html::page(self, &html::Pictures::default()),
+        }
+    }
+
+    /// Opens the dataset that was scored, at `data` if it is elsewhere now.
+    pub fn dataset(&self, data: Option<&Path>, images: Option<PathBuf>) -> Result<Dataset> {
+        let Report { conditions, settings, .. } = &self.setups[0].first().report;
+        let mask_rule = Some(conditions.truth_rule);
+        let options = OpenOptions { layout: Some(conditions.layout), images, mask_rule };
+        let data = data.unwrap_or(Path::new(&conditions.data));
+        let mut dataset = Dataset::open(data, &options)?;
+        if let Some(settings) = settings {
+            cut_validation(&mut dataset, settings.data.valid_fraction, settings.seed);
+        }
+        Ok(dataset)
+    }
+
+    /// Whether maps of some set-up were saved, so that its masks can be shown.
+    pub fn has_maps(&self) -> bool {
+        self.setups.iter().any(|setup| setup.first().folder.join("maps").is_dir())
+    }
+}
+
+/// How to read the cells.
+fn reading(comparison: &Comparison) -> String {
+    let mut text =
+        "Bold is the best of what learns from labels alone, as far as the digits tell".to_owned();
+    let runs: Vec<usize> =
+        comparison.setups.iter().map(|setup| setup.plain.len().max(setup.refined.len())).collect();
+    if runs.iter().any(|runs| *runs > 1) {
+        text.push_str("; mean ± standard deviation where there are several seeds");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

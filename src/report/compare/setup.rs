@@ -1,0 +1,197 @@
+//! What is compared: runs of one set-up, whatever their seed.
+
+use super::Entry;
+use crate::{
+    config::Config,
+    error::{Error, Result},
+    metrics::{Scores, Spread},
+    predict::UNTRAINED,
+    report::Report,
+};
+
+/// What a row is to the others; rows are ordered by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Answers without looking.
+    Trivial,
+    /// Learns from labels.
+    Rival,
+    /// Learns from labels by min-max entropy.
+    Ours,
+    /// Learns from masks.
+    UpperBound,
+}
+
+/// The runs of one set-up.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// What tables call it.
+    pub title: String,
+    /// What its runs are called.
+    pub name: String,
+    /// What it is to the others.
+    pub role: Role,
+    /// Rounds of erasing, if it is ours.
+    pub rounds: Option<usize>,
+    /// Reports on its maps, one per seed.
+    pub plain: Vec<Entry>,
+    /// Reports on its maps after the CRF, one per seed.
+    pub refined: Vec<Entry>,
+}
+
+/// Groups reports into set-ups, in the order of their roles, ours by rounds, and then as given.
+pub(super) fn group(entries: Vec<Entry>) -> Result<Vec<Setup>> {
+    let mut groups: Vec<(Option<Config>, Setup)> = Vec::new();
+    for entry in entries {
+        let settings = without_seed(&entry.report);
+        let same = |(known, setup): &(Option<Config>, Setup)| {
+            *known == settings && setup.name == entry.name && setup.method() == entry.report.method
+        };
+        let at = match groups.iter().position(same) {
+            Some(at) => at,
+            None => {
+                groups.push((settings, Setup::new(&entry)));
+                groups.len() - 1
+            }
+        };
+        groups[at].1.push(entry)?;
+    }
+    let mut setups: Vec<Setup> = groups.into_iter().map(|(_, setup)| setup).collect();
+    setups.sort_by_key(|setup| (setup.role, setup.rounds));
+    tell_apart(&mut setups, |setup| setup.name.clone());
+    tell_apart(&mut setups, |setup| setup.first().folder.display().to_string());
+    Ok(setups)
+}
+
+/// Adds what sets them apart to titles that several set-ups have.
+fn tell_apart(setups: &mut [Setup], more: impl Fn(&Setup) -> String) {
+    let titles: Vec<String> = setups.iter().map(|setup| setup.title.clone()).collect();
+    for setup in setups {
+        let name = more(setup);
+        let times = titles.iter().filter(|title| **title == setup.title).count();
+        if times > 1 && !setup.title.ends_with(&name) {
+            setup.title = format!("{}, {name}", setup.title);
+        }
+    }
+}
+
+fn without_seed(report: &Report) -> Option<Config> {
+    report.settings.as_deref().map(|settings| Config { seed: 0, ..settings.clone() })
+}
+
+impl Setup {
+    fn new(entry: &Entry) -> Self {
+        let method = entry.report.method.as_str();
+        let rounds = entry.report.settings.as_deref().map(|settings| settings.erase.rounds);
+        let rounds = rounds.filter(|_| method == "minmax");
+        Self {
+            title: title(method, rounds),
+            name: entry.name.clone(),
+            role: role(method),
+            rounds,
+            plain: Vec::new(),
+            refined: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, entry: Entry) -> Result<()> {
+        let refined = entry.report.conditions.crf.is_some();
+        let list = if refined { &mut self.refined } else { &mut self.plain };
+        let seed = entry.report.conditions.seed;
+        if let Some(twin) = list.iter().find(|known| known.report.conditions.seed == seed) {
+            return Err(Error::Mismatch(vec![format!(
+                "`{}` and `{}` are reports on the same set-up and seed; give one of them",
+                twin.folder.display(),
+                entry.folder.display()
+            )]));
+        }
+        list.push(entry);
+        Ok(())
+    }
+
+    fn method(&self) -> &str {
+        &self.first().report.method
+    }
+
+    /// A report on the set-up: of the first seed, without the CRF if there is one.
+    pub fn first(&self) -> &Entry {
+        let mut entries = self.plain.iter().chain(&self.refined);
+        entries.next().expect("a set-up has at least the report it was made for")
+    }
+
+    /// The title without what it says about the role, for pictures.
+    pub fn short_title(&self) -> &str {
+        let end =
+            [" (trivial)", " (full supervision)"].iter().find_map(|mark| self.title.find(mark));
+        &self.title[..end.unwrap_or(self.title.len())]
+    }
+
+    /// A score over the seeds.
+    pub(super) fn score(&self, score: fn(&Scores) -> Option<f64>) -> Option<Spread> {
+        Spread::of(self.plain.iter().map(|entry| score(&entry.report.evaluation.scores)))
+    }
+
+    /// A score after the CRF, over the seeds.
+    pub(super) fn refined_score(&self, score: fn(&Scores) -> Option<f64>) -> Option<Spread> {
+        Spread::of(self.refined.iter().map(|entry| score(&entry.report.evaluation.scores)))
+    }
+
+    /// A score without and with the CRF, over the seeds that have both.
+    pub(super) fn paired(&self, score: fn(&Scores) -> Option<f64>) -> Option<(f64, f64)> {
+        let of = |entry: &Entry| score(&entry.report.evaluation.scores);
+        let pairs: Vec<(f64, f64)> = self
+            .refined
+            .iter()
+            .filter_map(|refined| {
+                let seed = refined.report.conditions.seed;
+                let plain = self.plain.iter().find(|e| e.report.conditions.seed == seed)?;
+                of(plain).zip(of(refined))
+            })
+            .collect();
+        let mean =
+            |side: fn(&(f64, f64)) -> f64| Spread::of(pairs.iter().map(|pair| Some(side(pair))));
+        Some((mean(|pair| pair.0)?.mean, mean(|pair| pair.1)?.mean))
+    }
+}
+
+impl Role {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Trivial => "trivial",
+            Self::Rival => "rival",
+            Self::Ours => "ours",
+            Self::UpperBound => "upper bound",
+        }
+    }
+}
+
+fn role(method: &str) -> Role {
+    match method {
+        "minmax" => Role::Ours,
+        "unet" => Role::UpperBound,
+        _ if UNTRAINED.contains(&method) => Role::Trivial,
+        _ => Role::Rival,
+    }
+}
+
+/// What the paper calls a method.
+fn title(method: &str, rounds: Option<usize>) -> String {
+    let title = match (method, rounds) {
+        ("minmax", Some(rounds)) => return format!("Ours (u = {rounds})"),
+        ("minmax", None) => "Ours",
+        ("all-ones", _) => "All-ones (trivial)",
+        ("centre-gaussian", _) => "Centre Gaussian (trivial)",
+        ("unet", _) => "U-Net (full supervision)",
+        ("cam-avg", _) => "CAM-Avg",
+        ("cam-max", _) => "CAM-Max",
+        ("cam-lse", _) => "CAM-LSE",
+        ("wildcat", _) => "Wildcat",
+        ("deep-mil", _) => "Deep MIL",
+        ("grad-cam", _) => "Grad-CAM",
+        ("grad-cam++", _) => "Grad-CAM++",
+        ("layer-cam", _) => "LayerCAM",
+        (other, _) => other,
+    };
+    title.to_owned()
+}
