@@ -25,9 +25,7 @@ const POINTS: usize = SIDE * SIDE;
 /// values of a tile would fall on the same few places of a cache.
 const GAP: usize = 16;
 
-/// Whether the method fits: 3×3, stride 1, size kept, channels in whole vectors.
-///
-/// Transformed weights are four times as large: beyond 512 × 512 channels they exceed any cache.
+/// Whether the method fits: 3×3, stride 1, size kept, channels in whole vectors, not too many.
 pub(super) fn suits(filter: &Filter) -> bool {
     let Filter { in_channels, out_channels, kernel, stride, padding, dilation } = *filter;
     (kernel, stride, padding) == (3, 1, dilation)
