@@ -233,6 +233,11 @@ pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.into_data().try_into_vec().expect("every tensor of the model holds f32")
 }
 
+/// Hands memory that is of no use any more to the layers, which soon need some.
+pub fn reuse(values: Vec<f32>) {
+    fused::give(values);
+}
+
 fn move_towards(running: &RunningState<Tensor<1>>, batch: Tensor<1>, momentum: f64) {
     let kept = running.value() * (1.0 - momentum);
     running.update((kept + batch.detach() * momentum).detach());

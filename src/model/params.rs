@@ -60,8 +60,9 @@ pub fn map<M: Module>(module: M, change: impl FnMut(&str, &[usize], Tensor<1>) -
     module.map(&mut Mapper { path: Path::default(), change })
 }
 
-/// The gradients of a module's weights, by name; weights that `gradients` leaves out are absent.
-pub fn gradients(module: &impl Module, gradients: Gradients) -> BTreeMap<String, Tensor<1>> {
+/// The gradients of a module's weights, by name and in host memory; weights that `gradients`
+/// leaves out are absent.
+pub fn gradients(module: &impl Module, gradients: Gradients) -> BTreeMap<String, Vec<f32>> {
     let mut collector =
         GradientCollector { path: Path::default(), gradients, found: BTreeMap::new() };
     module.visit(&mut collector);
@@ -111,7 +112,7 @@ impl<F: FnMut(&str, &[usize], Tensor<1>)> ModuleVisitor for Visitor<F> {
 struct GradientCollector {
     path: Path,
     gradients: Gradients,
-    found: BTreeMap<String, Tensor<1>>,
+    found: BTreeMap<String, Vec<f32>>,
 }
 
 impl ModuleVisitor for GradientCollector {
@@ -125,7 +126,7 @@ impl ModuleVisitor for GradientCollector {
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = param.val().grad_remove(&mut self.gradients) {
-            self.found.insert(self.path.name(), flat(gradient));
+            self.found.insert(self.path.name(), values(gradient));
         }
     }
 }

@@ -117,7 +117,8 @@ struct Training<'a, L: Learner> {
     learner: L,
     task: &'a Task<'a>,
     run: &'a RunDir,
-    model: L::Network,
+    /// Always there, but for the moment of an update.
+    model: Option<L::Network>,
     optimizer: Optimizer,
     lessons: L::Lessons,
     mean_colour: [f32; 3],
@@ -143,8 +144,7 @@ impl<'a, L: Learner> Training<'a, L> {
                 }
                 (model, _) = weights::load(model, &run.checkpoint(), &weights)?;
                 let updates = saved.updates;
-                optimizer =
-                    Optimizer::resume(config.optimizer.clone(), updates, memory, &task.device);
+                optimizer = Optimizer::resume(config.optimizer.clone(), updates, memory);
                 position = saved;
             }
             None => match task.weights {
@@ -167,7 +167,7 @@ impl<'a, L: Learner> Training<'a, L> {
             learner,
             task,
             run,
-            model,
+            model: Some(model),
             optimizer,
             lessons,
             mean_colour: task.mean_colour()?,
@@ -175,11 +175,15 @@ impl<'a, L: Learner> Training<'a, L> {
         })
     }
 
+    fn model(&self) -> &L::Network {
+        self.model.as_ref().expect("an update puts it back at once")
+    }
+
     /// Learns from one batch.
     fn learn(&mut self, batch: &BatchOf<L>, observer: &mut dyn Observer) -> Result<()> {
         let config = self.task.config;
         let epoch = self.position.epoch;
-        let learned = self.learner.learn(&self.model, batch, &self.moment());
+        let learned = self.learner.learn(self.model(), batch, &self.moment());
         if !learned.terms.total().is_finite() {
             return Err(Error::Diverged {
                 epoch,
@@ -189,8 +193,9 @@ impl<'a, L: Learner> Training<'a, L> {
             });
         }
         let rate = learning_rate(&config.optimizer, config.semantics, epoch);
-        let model = self.model.clone();
-        self.model = self.optimizer.update(model, learned.gradients, rate);
+        // Taken out, so that nobody else holds the weights and they can be moved in place.
+        let model = self.model.take().expect("put back below");
+        self.model = Some(self.optimizer.update(model, learned.gradients, rate));
 
         let images = batch.as_ref().labels.len();
         let event = Event::Step {
@@ -247,7 +252,7 @@ impl<'a, L: Learner> Training<'a, L> {
     }
 
     fn validate(&self) -> Result<Option<Validation>> {
-        let (model, moment) = (self.model.valid(), self.moment());
+        let (model, moment) = (self.model().valid(), self.moment());
         validate(self.task, |image, sample| {
             let truth = self.lessons.truth(sample, image.geometry.original)?;
             Ok(truth.map(|truth| self.learner.judge(&model, image, &truth, &moment)))
@@ -304,8 +309,8 @@ impl<'a, L: Learner> Training<'a, L> {
     fn finish(mut self, _observer: &mut dyn Observer) -> Result<Ending> {
         if self.task.config.model.recalibrate {
             let best = self.run.best();
-            let model = self.model.clone();
-            (self.model, _) = weights::load(model, &best, &weights::read(&best)?)?;
+            let (kept, _) = weights::load(self.model().clone(), &best, &weights::read(&best)?)?;
+            self.model = Some(kept);
             self.recalibrate()?;
             self.write_weights(&best)?;
         }
@@ -320,7 +325,7 @@ impl<'a, L: Learner> Training<'a, L> {
         for (seen, batch) in self.lessons.epoch(epoch, 0).enumerate() {
             let images = images(batch?.as_ref(), &self.task.device);
             let pass = Pass::Calibrate { seen };
-            self.learner.pass(&self.model, images.autodiff(), pass, config);
+            self.learner.pass(self.model(), images.autodiff(), pass, config);
         }
         Ok(())
     }
@@ -335,7 +340,7 @@ impl<'a, L: Learner> Training<'a, L> {
             semantics: config.semantics,
             epoch: self.position.epoch,
         };
-        weights::write(path, &params::collect(&self.model), &note)
+        weights::write(path, &params::collect(self.model()), &note)
     }
 
     fn save_now_and_then(&mut self, observer: &mut dyn Observer) -> Result<()> {
@@ -347,7 +352,7 @@ impl<'a, L: Learner> Training<'a, L> {
     fn save(&mut self, observer: &mut dyn Observer) -> Result<()> {
         let (updates, memory): (u64, Arrays) = self.optimizer.state();
         self.position.updates = updates;
-        let path = self.run.save(&self.model, memory, &self.position)?;
+        let path = self.run.save(self.model(), memory, &self.position)?;
         observer.hear(&Event::Saved(&path));
         Ok(())
     }

@@ -2,31 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use burn::{
-    module::Module,
-    tensor::{Device, Tensor},
-};
+use burn::module::Module;
+use rayon::prelude::*;
 
 use crate::{
     config::{OptimizerConfig, Rule},
     method::GradientSum,
     model::{
-        layers::{tensor, values},
+        layers::{reuse, tensor, values},
         params::{self, Array},
     },
 };
 
 /// What is remembered of past gradients, and how it moves the weights.
+///
+/// Each update is one pass over host memory, where gradients are summed and checkpoints made.
 #[derive(Debug)]
 pub struct Optimizer {
     config: OptimizerConfig,
     /// Updates made so far.
     steps: u64,
     /// Momentum of SGD, or Adam's mean of gradients.
-    first: BTreeMap<String, Tensor<1>>,
+    first: BTreeMap<String, Vec<f32>>,
     /// Adam's mean of squared gradients.
-    second: BTreeMap<String, Tensor<1>>,
+    second: BTreeMap<String, Vec<f32>>,
 }
+
+/// Weights that one thread moves at a time.
+const BLOCK: usize = 16 * 1024;
 
 impl Optimizer {
     /// Starts without a past.
@@ -41,95 +44,113 @@ impl Optimizer {
         params::map(model, |name, _, weights| match gradients.remove(name) {
             None => weights,
             Some(gradient) => {
-                let gradient = gradient + weights.clone() * self.config.weight_decay;
-                weights - self.direction(name, gradient) * rate
+                let (device, shape) = (weights.device(), weights.dims());
+                let mut moved = values(weights);
+                self.step(name, &mut moved, &gradient, rate);
+                reuse(gradient);
+                tensor(moved, shape, &device)
             }
         })
     }
 
-    fn direction(&mut self, name: &str, gradient: Tensor<1>) -> Tensor<1> {
+    fn step(&mut self, name: &str, weights: &mut [f32], gradient: &[f32], rate: f64) {
         match self.config.rule {
-            Rule::Sgd => self.sgd(name, gradient),
-            Rule::Adam => self.adam(name, gradient),
+            Rule::Sgd => self.sgd(name, weights, gradient, rate as f32),
+            Rule::Adam => self.adam(name, weights, gradient, rate),
         }
     }
 
     /// `v ← μ v + g`, starting at `g`; along `v`, or with a look ahead along `g + μ v`.
-    fn sgd(&mut self, name: &str, gradient: Tensor<1>) -> Tensor<1> {
-        let momentum = self.config.momentum;
-        if momentum == 0.0 {
-            return gradient;
-        }
-        let velocity = match self.first.remove(name) {
-            Some(velocity) => velocity * momentum + gradient.clone(),
-            None => gradient.clone(),
-        };
-        self.first.insert(name.to_owned(), velocity.clone());
-        if self.config.nesterov { gradient + velocity * momentum } else { velocity }
+    fn sgd(&mut self, name: &str, weights: &mut [f32], gradient: &[f32], rate: f32) {
+        let OptimizerConfig { momentum, weight_decay, nesterov, .. } = self.config;
+        let (momentum, decay) = (momentum as f32, weight_decay as f32);
+        let velocity = memory(&mut self.first, name, weights.len());
+        let blocks = weights.par_chunks_mut(BLOCK).zip(velocity.par_chunks_mut(BLOCK));
+        blocks.zip(gradient.par_chunks(BLOCK)).for_each(|((weights, velocity), gradient)| {
+            for ((weight, velocity), gradient) in weights.iter_mut().zip(velocity).zip(gradient) {
+                let gradient = gradient + decay * *weight;
+                *velocity = momentum * *velocity + gradient;
+                let ahead = if nesterov { gradient + momentum * *velocity } else { *velocity };
+                *weight -= rate * ahead;
+            }
+        });
     }
 
     /// `m̂ / (√v̂ + ε)` with the bias of the first steps corrected.
-    fn adam(&mut self, name: &str, gradient: Tensor<1>) -> Tensor<1> {
-        let OptimizerConfig { beta1, beta2, epsilon, .. } = self.config;
-        let moved = |past: Option<Tensor<1>>, now: Tensor<1>, beta: f64| match past {
-            Some(past) => past * beta + now * (1.0 - beta),
-            None => now * (1.0 - beta),
-        };
-        let mean = moved(self.first.remove(name), gradient.clone(), beta1);
-        let square = moved(self.second.remove(name), gradient.clone() * gradient, beta2);
-        self.first.insert(name.to_owned(), mean.clone());
-        self.second.insert(name.to_owned(), square.clone());
+    fn adam(&mut self, name: &str, weights: &mut [f32], gradient: &[f32], rate: f64) {
+        let OptimizerConfig { beta1, beta2, epsilon, weight_decay, .. } = self.config;
         let correction = |beta: f64| 1.0 - beta.powi(self.steps.min(i32::MAX as u64) as i32);
-        let spread = square.sqrt() / correction(beta2).sqrt() + epsilon;
-        mean / correction(beta1) / spread
+        let rate = (rate / correction(beta1)) as f32;
+        let spread = (1.0 / correction(beta2).sqrt()) as f32;
+        let (decay, epsilon) = (weight_decay as f32, epsilon as f32);
+        let [(keep1, take1), (keep2, take2)] =
+            [beta1, beta2].map(|beta| (beta as f32, (1.0 - beta) as f32));
+        let mean = memory(&mut self.first, name, weights.len());
+        let square = memory(&mut self.second, name, weights.len());
+        let past = mean.par_chunks_mut(BLOCK).zip(square.par_chunks_mut(BLOCK));
+        let blocks = weights.par_chunks_mut(BLOCK).zip(gradient.par_chunks(BLOCK));
+        blocks.zip(past).for_each(|((weights, gradient), (mean, square))| {
+            let past = mean.iter_mut().zip(square);
+            for ((weight, gradient), (mean, square)) in weights.iter_mut().zip(gradient).zip(past) {
+                let gradient = gradient + decay * *weight;
+                *mean = keep1 * *mean + take1 * gradient;
+                *square = keep2 * *square + take2 * gradient * gradient;
+                *weight -= rate * *mean / (square.sqrt() * spread + epsilon);
+            }
+        });
     }
 
     /// What must be saved to go on later.
     pub fn state(&self) -> (u64, BTreeMap<String, Array>) {
         let memory = [("first", &self.first), ("second", &self.second)];
-        let arrays = memory.into_iter().flat_map(|(kind, tensors)| {
-            tensors.iter().map(move |(name, tensor)| {
-                let shape = tensor.dims().to_vec();
-                (format!("{kind}.{name}"), Array { shape, values: values(tensor.clone()) })
+        let arrays = memory.into_iter().flat_map(|(kind, vectors)| {
+            vectors.iter().map(move |(name, values)| {
+                let array = Array { shape: vec![values.len()], values: values.clone() };
+                (format!("{kind}.{name}"), array)
             })
         });
         (self.steps, arrays.collect())
     }
 
     /// Goes on from what [`Self::state`] said.
-    pub fn resume(
-        config: OptimizerConfig,
-        steps: u64,
-        state: BTreeMap<String, Array>,
-        device: &Device,
-    ) -> Self {
+    pub fn resume(config: OptimizerConfig, steps: u64, state: BTreeMap<String, Array>) -> Self {
         let mut optimizer = Self { steps, ..Self::new(config) };
         for (key, Array { values, .. }) in state {
-            let length = values.len();
-            let memory = tensor(values, [length], device);
             if let Some(name) = key.strip_prefix("first.") {
-                optimizer.first.insert(name.to_owned(), memory);
+                optimizer.first.insert(name.to_owned(), values);
             } else if let Some(name) = key.strip_prefix("second.") {
-                optimizer.second.insert(name.to_owned(), memory);
+                optimizer.second.insert(name.to_owned(), values);
             }
         }
         optimizer
     }
 }
 
+/// What is remembered about a weight tensor, nothing at first.
+fn memory<'a>(
+    all: &'a mut BTreeMap<String, Vec<f32>>,
+    name: &str,
+    length: usize,
+) -> &'a mut Vec<f32> {
+    let found = all.entry(name.to_owned()).or_default();
+    found.resize(length, 0.0);
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device;
 
+    /// Where each gradient in turn moves a weight of 0, at a rate of 1 against the gradient.
     fn directions(config: OptimizerConfig, gradients: &[f32]) -> Vec<f32> {
-        let mut optimizer = Optimizer::new(config);
-        let device = device::cpu();
+        let mut optimizer = Optimizer::new(OptimizerConfig { weight_decay: 0.0, ..config });
         gradients
             .iter()
             .map(|&gradient| {
                 optimizer.steps += 1;
-                values(optimizer.direction("w", tensor(vec![gradient], [1], &device)))[0]
+                let mut weight = [0.0];
+                optimizer.step("w", &mut weight, &[gradient], 1.0);
+                -weight[0]
             })
             .collect()
     }
@@ -162,17 +183,31 @@ mod tests {
     }
 
     #[test]
+    fn weight_decay_adds_the_weight_to_its_gradient() {
+        let config = OptimizerConfig { weight_decay: 0.5, ..OptimizerConfig::default() };
+        let mut weight = [4.0];
+        Optimizer::new(config).step("w", &mut weight, &[1.0], 0.1);
+        // g = 1 + 0.5·4 = 3, and 4 − 0.1·(3 + 0.9·3).
+        assert!(close(&weight, &[3.43]), "{weight:?}");
+    }
+
+    #[test]
     fn a_resumed_optimizer_goes_on_as_if_never_stopped() {
-        let config = OptimizerConfig { rule: Rule::Adam, ..OptimizerConfig::default() };
-        let device = device::cpu();
-        let gradient = |value| tensor(vec![value], [1], &device);
-        let mut whole = Optimizer::new(config.clone());
-        whole.steps = 1;
-        whole.direction("w", gradient(0.3));
-        let (steps, state) = whole.state();
-        let mut resumed = Optimizer::resume(config, steps, state, &device);
-        (whole.steps, resumed.steps) = (2, 2);
-        let next = |optimizer: &mut Optimizer| values(optimizer.direction("w", gradient(-0.7)));
-        assert_eq!(next(&mut whole), next(&mut resumed));
+        for rule in [Rule::Sgd, Rule::Adam] {
+            let config = OptimizerConfig { rule, ..OptimizerConfig::default() };
+            let mut whole = Optimizer::new(config.clone());
+            let mut weights = [1.0, -2.0];
+            whole.steps = 1;
+            whole.step("w", &mut weights, &[0.3, 0.1], 0.1);
+            let (steps, state) = whole.state();
+            let mut resumed = Optimizer::resume(config, steps, state);
+            (whole.steps, resumed.steps) = (2, 2);
+            let next = |optimizer: &mut Optimizer| {
+                let mut weights = weights;
+                optimizer.step("w", &mut weights, &[-0.7, 0.2], 0.1);
+                weights
+            };
+            assert_eq!(next(&mut whole), next(&mut resumed));
+        }
     }
 }

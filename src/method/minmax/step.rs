@@ -9,9 +9,10 @@
 //! One backward pass at a time keeps the memory of a step independent of the
 //! number of rounds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use burn::tensor::{Gradients, Tensor};
+use rayon::prelude::*;
 
 use super::{
     dropout::Dropout,
@@ -21,11 +22,19 @@ use super::{
 };
 use crate::{
     config::{Config, MaskGradient, Statistics},
-    model::{Branch, Model, Pass, Response, Rules, layers::values, mask::split, params},
+    model::{
+        Branch, Model, Pass, Response, Rules,
+        layers::{reuse, values},
+        mask::split,
+        params,
+    },
 };
 
 /// The gradient of a batch's loss, by weight.
-pub type GradientSum = BTreeMap<String, Tensor<1>>;
+pub type GradientSum = BTreeMap<String, Vec<f32>>;
+
+/// Floats that one thread adds at a time.
+const BLOCK: usize = 16 * 1024;
 
 /// A step of training on one batch.
 #[derive(Debug)]
@@ -252,11 +261,15 @@ impl Step<'_> {
 
     fn add(&self, sum: &mut GradientSum, gradients: Gradients) {
         for (name, gradient) in params::gradients(self.model, gradients) {
-            let total = match sum.remove(&name) {
-                Some(total) => total + gradient,
-                None => gradient,
-            };
-            sum.insert(name, total);
+            match sum.entry(name) {
+                Entry::Vacant(first) => {
+                    first.insert(gradient);
+                }
+                Entry::Occupied(mut total) => {
+                    add(total.get_mut(), &gradient);
+                    reuse(gradient);
+                }
+            }
         }
     }
 
@@ -276,6 +289,11 @@ struct Judged {
     losses: Losses,
     mistakes: usize,
     mask_gradient: Option<Tensor<4>>,
+}
+
+fn add(total: &mut [f32], more: &[f32]) {
+    let blocks = total.par_chunks_mut(BLOCK).zip(more.par_chunks(BLOCK));
+    blocks.for_each(|(total, more)| total.iter_mut().zip(more).for_each(|(t, m)| *t += m));
 }
 
 /// The images of a batch, each with a batch axis of one.
@@ -372,7 +390,7 @@ mod tests {
             config.loss.foreground = foreground;
             config.loss.background = background;
             let mut gradients = outcome(&config).gradients;
-            let of = |name: &str, all: &mut GradientSum| values(all.remove(name).unwrap())[0];
+            let of = |name: &str, all: &mut GradientSum| all.remove(name).unwrap()[0];
             (of("localizer.bias", &mut gradients), of("classifier.bias", &mut gradients))
         };
         let (localizer, classifier) = gradient(1.0, 1.0, 1.0);
@@ -391,7 +409,7 @@ mod tests {
         config.mask.gradient = MaskGradient::Through;
         let model = Model::new(&config, 2, &device::cpu().autodiff());
         let gradients = step(&config, &model, 0).run().gradients;
-        let gradient = values(gradients["localizer.weight"].clone());
+        let gradient = gradients["localizer.weight"].clone();
         let length = gradient.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>().sqrt();
 
         // Short, because every unit that switches on or off on the way bends the loss: the slope

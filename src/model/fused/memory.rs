@@ -37,7 +37,7 @@ pub(super) fn take(len: usize) -> Vec<f32> {
 }
 
 /// Keeps a vector for whoever needs one next.
-pub(super) fn give(vector: Vec<f32>) {
+pub(in crate::model) fn give(vector: Vec<f32>) {
     let mut vector = vector;
     if vector.capacity() > 0 {
         // At full length, so that its values count as initialized when it is taken again.

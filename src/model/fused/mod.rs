@@ -18,6 +18,7 @@ use burn::{
 pub(super) use self::{
     conv_norm::{ConvNorm, Inputs},
     max_pool::max_pool,
+    memory::give,
     packed::Packed,
 };
 

@@ -1,8 +1,8 @@
 //! Weights as the kernels read them: prepared once a step, used by all its passes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use burn::backend::flex::FlexTensor;
+use burn::{backend::flex::FlexTensor, tensor::Bytes};
 use conv_kernels::{
     Isa,
     batch_norm::{BatchNorm, fold},
@@ -23,18 +23,36 @@ pub(in crate::model) struct Packed {
 #[derive(Debug)]
 pub(super) struct Folded {
     /// Weights, gamma, beta, mean and variance it was made of.
-    sources: [FlexTensor; 5],
+    sources: [Source; 5],
     pub(super) weights: PackedWeights,
     pub(super) bias: Vec<f32>,
 }
 
 /// Prepared weights, and the tensor they were prepared from.
-///
-/// The tensor is held on to, so that equal addresses mean equal weights.
 #[derive(Debug, Default)]
 struct Slot {
-    source: Option<FlexTensor>,
+    source: Option<Source>,
     packed: Option<PackedWeights>,
+}
+
+/// Which tensor something was made of.
+///
+/// A weak reference keeps the address from being used for anything else, but not the memory.
+#[derive(Debug)]
+struct Source {
+    memory: Weak<Bytes>,
+    offset: usize,
+}
+
+impl Source {
+    fn new(tensor: &FlexTensor) -> Self {
+        Self { memory: Arc::downgrade(&tensor.data_arc()), offset: tensor.layout().start_offset() }
+    }
+
+    fn is(&self, tensor: &FlexTensor) -> bool {
+        std::ptr::eq(self.memory.as_ptr(), Arc::as_ptr(&tensor.data_arc()))
+            && self.offset == tensor.layout().start_offset()
+    }
 }
 
 impl Packed {
@@ -78,12 +96,12 @@ impl Packed {
     ) -> T {
         let mut all = lock(&self.folded);
         // One for the statistics of each branch; what was made of other weights is of no use.
-        all.retain(|folded| same_memory(&folded.sources[0], &sources[0]));
+        all.retain(|folded| folded.sources[0].is(&sources[0]));
         let same = |folded: &Folded| {
-            folded.sources.iter().zip(&sources).all(|(mine, asked)| same_memory(mine, asked))
+            folded.sources.iter().zip(&sources).all(|(mine, asked)| mine.is(asked))
         };
         let at = all.iter().position(same).unwrap_or_else(|| {
-            all.push(Folded::new(filter, sources.clone(), epsilon));
+            all.push(Folded::new(filter, &sources, epsilon));
             all.len() - 1
         });
         work(&all[at])
@@ -96,13 +114,13 @@ impl Packed {
 }
 
 impl Folded {
-    fn new(filter: &Filter, sources: [FlexTensor; 5], epsilon: f32) -> Self {
+    fn new(filter: &Filter, sources: &[FlexTensor; 5], epsilon: f32) -> Self {
         let [weights, gamma, beta, mean, variance] = sources.each_ref().map(values);
         let norm = BatchNorm { mean, variance, gamma, beta, epsilon };
         let (weights, bias) = fold(&norm, weights);
         let weights =
             PackedWeights::forward(Isa::detect(), filter, Algorithm::fastest(filter), &weights);
-        Self { sources, weights, bias }
+        Self { sources: sources.each_ref().map(Source::new), weights, bias }
     }
 }
 
@@ -112,21 +130,16 @@ impl Slot {
         weights: &FlexTensor,
         make: impl FnOnce(&[f32]) -> PackedWeights,
     ) -> &PackedWeights {
-        let current = self.source.as_ref().is_some_and(|source| same_memory(source, weights));
+        let current = self.source.as_ref().is_some_and(|source| source.is(weights));
         if !current {
             self.source = None;
             if let Some(packed) = &mut self.packed {
                 packed.update(values(weights));
             }
-            self.source = Some(weights.clone());
+            self.source = Some(Source::new(weights));
         }
         self.packed.get_or_insert_with(|| make(values(weights)))
     }
-}
-
-fn same_memory(a: &FlexTensor, b: &FlexTensor) -> bool {
-    Arc::ptr_eq(&a.data_arc(), &b.data_arc())
-        && a.layout().start_offset() == b.layout().start_offset()
 }
 
 /// What a panic elsewhere leaves behind names the tensors it was made of, or none.

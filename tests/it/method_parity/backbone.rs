@@ -9,7 +9,7 @@ use pinpoint::{
 
 use super::{
     BOTH,
-    fixture::{Fixture, on_host, statistics, values},
+    fixture::{Fixture, statistics, values},
     formula::{fill_in, pictures, tensor, uniform},
     strays,
 };
@@ -105,7 +105,7 @@ impl Case {
         let u = uniform("slope");
         let slope = tensor(shape, &device::cpu(), |index| 2.0 * u(index) - 1.0);
         let gradients = (features * slope.autodiff()).sum().backward();
-        let gradients = on_host(params::gradients(&network, gradients));
+        let gradients = params::gradients(&network, gradients);
         self.fixture.assert_rows(
             &format!("{name}/gradients"),
             &gradients,

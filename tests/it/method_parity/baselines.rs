@@ -15,7 +15,7 @@ use pinpoint::{
 };
 
 use super::{
-    fixture::{Fixture, on_host, statistics, values},
+    fixture::{Fixture, statistics, values},
     formula::{fill_in, pictures, tensor, uniform},
 };
 
@@ -71,7 +71,7 @@ fn assert_step<L: Learner>(name: &str, learner: &L, config: &Config, batch: &Bat
     fixture.assert_close(&format!("{name}/mistakes"), &[learned.mistakes as f32], 1e-6);
     // A shift of all attention changes nothing: the gradient of its bias is rounding alone.
     let floor = |key: &str| if key == "localizer.attend.bias" { 1e-5 } else { 0.0 };
-    let gradients: BTreeMap<String, Vec<f32>> = on_host(learned.gradients);
+    let gradients: BTreeMap<String, Vec<f32>> = learned.gradients;
     fixture.assert_rows(&format!("{name}/gradients"), &gradients, GRADIENTS, floor);
     let moved: Vec<f32> = statistics(&network).into_values().flatten().collect();
     fixture.assert_close(&format!("{name}/statistics"), &moved, STATISTICS);

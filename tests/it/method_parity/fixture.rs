@@ -118,11 +118,6 @@ pub(super) fn statistics(module: &impl Module) -> BTreeMap<String, Vec<f32>> {
     by_name(module, params::is_statistic)
 }
 
-/// Gradients on the host.
-pub(super) fn on_host(gradients: BTreeMap<String, Tensor<1>>) -> BTreeMap<String, Vec<f32>> {
-    gradients.into_iter().map(|(name, gradient)| (name, values(gradient))).collect()
-}
-
 fn by_name(module: &impl Module, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, Vec<f32>> {
     let arrays = params::collect(module).into_iter();
     arrays.filter(|(name, _)| wanted(name)).map(|(name, array)| (name, array.values)).collect()

@@ -18,7 +18,7 @@ use pinpoint::{
 
 use super::{
     BOTH,
-    fixture::{Fixture, on_host, statistics, values},
+    fixture::{Fixture, statistics, values},
     formula::{fill_in, keep, pictures},
     strays,
 };
@@ -126,9 +126,9 @@ fn the_classifier_s_losses_reach_the_localizer_s_head_only_through_the_mask() {
         [("plain-0", false), ("plain-4", false), ("through-0", true), ("through-2", true)]
     {
         let mut case = Case::named(name);
-        let whole = on_host(case.run(&case.model(), case.rounds).gradients);
+        let whole = case.run(&case.model(), case.rounds).gradients;
         case.config.loss = LossConfig { foreground: 0.0, background: 0.0, ..LossConfig::default() };
-        let alone = on_host(case.run(&case.model(), case.rounds).gradients);
+        let alone = case.run(&case.model(), case.rounds).gradients;
         for weight in ["localizer.weight", "localizer.bias"] {
             assert_eq!(whole[weight] != alone[weight], reaches, "{name}, {weight}");
         }
@@ -229,7 +229,7 @@ impl Case {
         self.assert_mask(&part("mask"), outcome.mask);
         let moved: Vec<f32> = statistics(&model).into_values().flatten().collect();
         self.fixture.assert_close(&part("statistics"), &moved, sums * STATISTICS);
-        let gradients = on_host(outcome.gradients);
+        let gradients = outcome.gradients;
         self.fixture.assert_rows(&part("gradients"), &gradients, slopes * GRADIENTS, |_| 0.0);
     }
 
