@@ -18,6 +18,7 @@ use pinpoint::{
     data::{Dataset, Layout, problem},
     device,
     metrics::ThresholdRule,
+    model::weights,
     refine::Preset,
     report::{
         Report,
@@ -129,6 +130,10 @@ impl Sweep {
             epochs: self.epochs,
         };
         let jobs = plan(&self.file, &changes)?;
+        if let Some(weights) = &self.weights {
+            // Told once, and not by every row.
+            weights::read(weights)?;
+        }
         let any = jobs.iter().find_map(Job::config).cloned().unwrap_or_default();
         let dataset = self.open(&any)?;
         for note in &dataset.notes {
