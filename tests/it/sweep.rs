@@ -169,6 +169,7 @@ fn what_cannot_work_is_told_before_anything_is_trained() {
     assert!(problem(&["--methods", "unet,unet"]).contains("twice"));
     assert!(problem(&["--seeds", "0,0"]).contains("twice"));
     assert!(problem(&["--seeds", "x"]).contains("no seed"));
+    assert!(problem(&["--weights", "gone.pth"]).contains("gone.pth"));
     assert!(problem(&["--set", "train.epoch=3"]).contains("epoch"));
     fs::write(bench.path("sweep.toml"), "seed = 3").unwrap();
     assert!(problem(&[]).contains("[sweep]"));

@@ -1,5 +1,7 @@
 //! `pinpoint evaluate`: runs, saved score maps or a trivial method, scored on a dataset.
 
+mod answer;
+
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
@@ -7,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::builder::PossibleValuesParser;
 use pinpoint::{
     config::{Config, DataConfig},
@@ -17,13 +19,13 @@ use pinpoint::{
     metrics::{Protocol, Threshold, ThresholdRule},
     predict::{Method, Trained, UNTRAINED, untrained},
     refine::Preset,
-    report::{Conditions, Folder, Report, Training, compare, headline},
+    report::{Conditions, Folder, Report, Training, compare},
     train::run::RunDir,
 };
-use serde_json::{Value, json};
 
+use self::answer::{document, table};
 use crate::{
-    choice::{self, named},
+    choice::{self, PRESETS, named},
     train::use_threads,
     ui::{Progress, Ui},
 };
@@ -99,7 +101,6 @@ pub(crate) struct Evaluate {
 }
 
 const SPLITS: &[&str] = &["train", "valid", "test"];
-const PRESETS: &[&str] = &["glas", "natural"];
 
 /// A trained run with its settings.
 struct Run {
@@ -217,7 +218,10 @@ impl Evaluate {
             Some(run) => (run.config.data.clone(), run.config.seed),
             None => (DataConfig::default(), 0),
         };
-        let dataset = self.dataset(&settings, seed, ui)?;
+        let dataset = self.dataset(&settings, seed)?;
+        if within.is_none() {
+            self.warn_of(&dataset, ui);
+        }
         let method = match (&run, &self.maps) {
             (_, Some(_)) => None,
             (Some(run), None) => Some(run.network(&dataset)?),
@@ -243,14 +247,11 @@ impl Evaluate {
     }
 
     /// The dataset, with a validation split where one is needed.
-    fn dataset(&self, settings: &DataConfig, seed: u64, ui: &mut Ui) -> anyhow::Result<Dataset> {
+    fn dataset(&self, settings: &DataConfig, seed: u64) -> anyhow::Result<Dataset> {
         let Self { layout, images, split, data, .. } = self;
         let mask_rule = settings.mask_rule;
         let options = OpenOptions { layout: *layout, images: images.clone(), mask_rule };
         let mut dataset = Dataset::open(data, &options)?;
-        for group in problem::group(&dataset.problems) {
-            ui.warn(&group.to_string());
-        }
         let tuned_on = tuning_split(self.threshold, *split);
         if *split != Split::Test || tuned_on != Split::Test {
             // The same cut as training made, so that `valid` means the same samples.
@@ -264,10 +265,18 @@ impl Evaluate {
                 );
             }
         }
-        if dataset.split(*split).iter().all(|sample| sample.truth.masks.is_empty()) {
+        Ok(dataset)
+    }
+
+    /// Tells what of a dataset cannot be used.
+    fn warn_of(&self, dataset: &Dataset, ui: &mut Ui) {
+        for group in problem::group(&dataset.problems) {
+            ui.warn(&group.to_string());
+        }
+        let split = self.split;
+        if dataset.split(split).iter().all(|sample| sample.truth.masks.is_empty()) {
             ui.warn(&format!("no image of the `{split}` split has a mask, so masks get no score"));
         }
-        Ok(dataset)
     }
 
     /// The threshold, found on another split first if the rule asks for it.
@@ -390,37 +399,4 @@ impl Run {
 fn name(path: &Path) -> PathBuf {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     whole.file_name().map_or_else(|| OsString::from("run"), OsString::from).into()
-}
-
-/// The answer for programs.
-fn document(report: &Report, folder: Option<&Path>) -> anyhow::Result<Value> {
-    let mut document = serde_json::to_value(&report.evaluation.scores).context("plain data")?;
-    document["method"] = json!(report.method);
-    document["split"] = json!(report.split);
-    document["conditions"] = json!(report.conditions);
-    document["training"] = json!(report.training);
-    document["report"] = json!(folder.map(|folder| folder.display().to_string()));
-    Ok(document)
-}
-
-/// The answer for people.
-fn table(report: &Report) -> Vec<String> {
-    let scores = &report.evaluation.scores;
-    let mut lines = vec![format!(
-        "{} on {} {} images, {} with masks; percent [95 % interval], threshold {}{}{}",
-        report.method,
-        scores.images,
-        report.split,
-        scores.images_with_truth,
-        scores.protocol.threshold.rule(),
-        report.conditions.crf.map_or_else(String::new, |crf| format!(", CRF {}", crf.name())),
-        if report.conditions.oracle_label { ", told the true class (oracle)" } else { "" },
-    )];
-    lines.extend(headline(scores).iter().map(|row| {
-        let interval = row.interval.map_or_else(String::new, |interval| {
-            format!("  [{:.2}, {:.2}]", interval.low, interval.high)
-        });
-        format!("  {:26} {:>7}{interval}", row.name, row.score_text())
-    }));
-    lines
 }

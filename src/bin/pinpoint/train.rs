@@ -73,7 +73,10 @@ impl Train {
         let config = overrides.settings()?;
         let device = device::open(&device)?;
 
-        let dataset = open_data(&data, layout, images, &config, ui)?;
+        let dataset = open_data(&data, layout, images, &config)?;
+        for note in &dataset.notes {
+            ui.note(note);
+        }
         let run = match resume {
             true => RunDir::reopen(&out, &config)?,
             false => RunDir::create(&out, &config)?,
@@ -95,15 +98,11 @@ pub(crate) fn open_data(
     layout: Option<Layout>,
     images: Option<PathBuf>,
     config: &Config,
-    ui: &mut Ui,
 ) -> anyhow::Result<Dataset> {
     let options = OpenOptions { layout, images, mask_rule: config.data.mask_rule };
     let mut dataset = Dataset::open(data, &options)?;
     dataset.require_usable()?;
     cut_validation(&mut dataset, config.data.valid_fraction, config.seed);
-    for note in &dataset.notes {
-        ui.note(note);
-    }
     if dataset.classes.len() < 2 {
         bail!(
             "`{}` has one class only, so there is nothing to tell apart\n\

@@ -67,8 +67,9 @@ fn curves(comparison: &Comparison) -> Option<Grid> {
         let reports = setup.plain.iter().map(|entry| &entry.report.evaluation.curves);
         mean_curves(&reports.collect::<Vec<_>>())
     };
+    let ranked = comparison.setups.iter().filter(|setup| setup.ranks_pixels());
     let averaged: Vec<(&str, Curves)> =
-        comparison.setups.iter().map(|setup| (setup.short_title(), of(setup))).collect();
+        ranked.map(|setup| (setup.short_title(), of(setup))).collect();
     let methods: Vec<(&str, &Curves)> =
         averaged.iter().map(|(title, curves)| (*title, curves)).collect();
     let grid = precision_recall(&methods);

@@ -1,6 +1,6 @@
 //! One page with everything: no network, nothing beside it.
 
-use super::{Cell, Column, Comparison, Table};
+use super::{Cell, Change, Column, Comparison, Table};
 use crate::report::{
     chart::scene::escape,
     html::{STYLE, base64, fill},
@@ -65,8 +65,11 @@ fn value(cell: &Cell, column: &Column) -> String {
         return "<td class=\"number\">-</td>".to_owned();
     };
     let mean = if cell.best { format!("<b>{mean}</b>") } else { mean };
-    let mark =
-        cell.change.map_or_else(String::new, |change| format!("<sup>{}</sup>", change.sign()));
+    let mark = match cell.change {
+        Some(Change::Improved) => "<sup>+</sup>",
+        Some(Change::Degraded) => "<sup>−</sup>",
+        None => "",
+    };
     let deviation = deviation.map_or_else(String::new, |deviation| format!(" ± {deviation}"));
     format!("<td class=\"number\">{mean}{mark}{deviation}</td>")
 }

@@ -40,8 +40,8 @@ const SHOWN: usize = 8;
 
 /// Whether a comparison shows the image at this place of a split: some, evenly spread.
 pub fn is_shown(index: usize, images: usize) -> bool {
-    let every = (images / SHOWN).max(1);
-    index.is_multiple_of(every) && index / every < SHOWN
+    let place = (index * SHOWN).div_ceil(images.max(1));
+    place < SHOWN && place * images / SHOWN == index
 }
 
 /// Evaluations that were measured alike, grouped by set-up.

@@ -126,6 +126,11 @@ impl Setup {
         &self.title[..end.unwrap_or(self.title.len())]
     }
 
+    /// Whether its scores tell pixels apart, so that its curves mean something.
+    pub(super) fn ranks_pixels(&self) -> bool {
+        self.method() != "all-ones"
+    }
+
     /// A score over the seeds.
     pub(super) fn score(&self, score: fn(&Scores) -> Option<f64>) -> Option<Spread> {
         Spread::of(self.plain.iter().map(|entry| score(&entry.report.evaluation.scores)))

@@ -88,7 +88,9 @@ fn curves(setups: &[Setup]) -> Table {
         (percent("roc_auc", "ROC area (%)", Better::Higher), |scores| scores.roc_auc),
         (percent("pxap", "PxAP (%)", Better::Higher), |scores| scores.pxap),
     ];
-    measured("curves", "Pixel level, at any threshold", "", setups, &measures)
+    let ranked: Vec<Setup> = setups.iter().filter(|setup| setup.ranks_pixels()).cloned().collect();
+    let note = if ranked.len() < setups.len() { "All-ones ranks no pixels" } else { "" };
+    measured("curves", "Pixel level, at any threshold", note, &ranked, &measures)
 }
 
 /// What training took; of ours also how many times the time without erasing.

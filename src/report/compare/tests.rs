@@ -118,6 +118,14 @@ fn the_crf_s_changes_are_marked_as_far_as_the_digits_tell() {
 }
 
 #[test]
+fn what_ranks_no_pixels_has_no_curve() {
+    let entries = vec![entry("all-ones", 0, [1.0; 2]), entry("cam-avg", 0, [1.0; 2])];
+    let comparison = Comparison::of(entries).unwrap();
+    let rows = |key| table(&comparison, key).unwrap().rows.len();
+    assert_eq!((rows("localization"), rows("curves")), (2, 1));
+}
+
+#[test]
 fn erasing_has_its_own_table_and_its_price() {
     let ours = |seed, u, score: f64, seconds| rounds(entry("minmax", seed, [score; 2]), u, seconds);
     let one = Comparison::of(vec![ours(0, 4, 70.0, 90.0)]).unwrap();
@@ -256,5 +264,6 @@ fn some_images_are_shown_evenly_spread() {
     let shown = |images| (0..images).filter(|i| is_shown(*i, images)).collect::<Vec<_>>();
     assert_eq!(shown(3), [0, 1, 2]);
     assert_eq!(shown(80), [0, 10, 20, 30, 40, 50, 60, 70]);
-    assert_eq!(shown(9), [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(shown(12), [0, 1, 3, 4, 6, 7, 9, 10]);
+    assert!(shown(0).is_empty());
 }

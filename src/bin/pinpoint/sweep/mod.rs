@@ -15,9 +15,10 @@ use std::{
 use anyhow::bail;
 use pinpoint::{
     config::Config,
-    data::{Dataset, Layout},
+    data::{Dataset, Layout, problem},
     device,
     metrics::ThresholdRule,
+    model::weights,
     refine::Preset,
     report::{
         Report,
@@ -129,8 +130,18 @@ impl Sweep {
             epochs: self.epochs,
         };
         let jobs = plan(&self.file, &changes)?;
+        if let Some(weights) = &self.weights {
+            // Told once, and not by every row.
+            weights::read(weights)?;
+        }
         let any = jobs.iter().find_map(Job::config).cloned().unwrap_or_default();
-        let dataset = self.open(&any, ui)?;
+        let dataset = self.open(&any)?;
+        for note in &dataset.notes {
+            ui.note(note);
+        }
+        for group in problem::group(&dataset.problems) {
+            ui.warn(&group.to_string());
+        }
         let images = (dataset.train.len(), dataset.test.len());
         if images.1 == 0 {
             bail!("`{}` has no test split to compare on", self.data.display());
@@ -169,8 +180,8 @@ impl Sweep {
         Ok(ExitCode::from(u8::from(!failed.is_empty())))
     }
 
-    fn open(&self, config: &Config, ui: &mut Ui) -> anyhow::Result<Dataset> {
-        open_data(&self.data, self.layout, self.images.clone(), config, ui)
+    fn open(&self, config: &Config) -> anyhow::Result<Dataset> {
+        open_data(&self.data, self.layout, self.images.clone(), config)
     }
 
     /// How maps are scored: as they are, and refined if asked to.
@@ -221,7 +232,7 @@ impl Workplace<'_> {
             return Ok(Outcome::Done);
         }
         if let Some(config) = job.config()
-            && let Outcome::Interrupted = self.train(job, config, failed, ui)?
+            && let Outcome::Interrupted = self.train(job, config, failed)?
         {
             return Ok(Outcome::Interrupted);
         }
@@ -249,13 +260,7 @@ impl Workplace<'_> {
     }
 
     /// Trains a run from wherever it stands.
-    fn train(
-        &self,
-        job: &Job,
-        config: &Config,
-        failed: &[&str],
-        ui: &mut Ui,
-    ) -> anyhow::Result<Outcome> {
+    fn train(&self, job: &Job, config: &Config, failed: &[&str]) -> anyhow::Result<Outcome> {
         let folder = job.folder(&self.sweep.out);
         let run = match folder.join("config.toml").exists() {
             true => RunDir::reopen(&folder, config)?,
@@ -268,7 +273,7 @@ impl Workplace<'_> {
             self.adopt(job, &run, &self.jobs[earlier], failed)?;
             return Ok(Outcome::Done);
         }
-        let dataset = self.sweep.open(config, ui)?;
+        let dataset = self.sweep.open(config)?;
         let task = Task {
             config,
             dataset: &dataset,
