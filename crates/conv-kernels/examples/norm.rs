@@ -23,8 +23,7 @@ fn best(mut work: impl FnMut()) -> f64 {
 fn layer(isa: Isa, batch: usize, side: usize, channels: usize) {
     let len = batch * side * side * channels;
     let (input, residual) = (vec![0.5; len], vec![0.25; len]);
-    let (mut output, mut grad_input, mut grad_residual) =
-        (vec![0.0; len], vec![0.0; len], vec![0.0; len]);
+    let (mut output, mut values, mut grad) = (vec![0.0; len], vec![0.5; len], vec![0.25; len]);
     let moments = Moments::measure(isa, &input, channels);
     let (gamma, beta) = (vec![1.0; channels], vec![0.0; channels]);
     let norm = BatchNorm {
@@ -38,13 +37,13 @@ fn layer(isa: Isa, batch: usize, side: usize, channels: usize) {
     let forward = best(|| batch_norm::normalize(isa, &norm, &input, None, true, &mut output));
     let added =
         best(|| batch_norm::normalize(isa, &norm, &input, Some(&residual), true, &mut output));
-    let relu = Activation::Relu(&output);
     let backward = best(|| {
-        batch_norm::backward(isa, &norm, &input, relu, &residual, &mut grad_input, None);
+        let relu = Activation::Relu;
+        batch_norm::backward(isa, &norm, &mut values, relu, &mut grad, false);
     });
     let both = best(|| {
-        let grad_residual = Some(&mut grad_residual[..]);
-        batch_norm::backward(isa, &norm, &input, relu, &residual, &mut grad_input, grad_residual);
+        let relu = Activation::ReluOf(&output);
+        batch_norm::backward(isa, &norm, &mut values, relu, &mut grad, true);
     });
     println!(
         "{batch}x{side}x{side}x{channels}: moments {measure:.2}, relu(norm) {forward:.2}, \

@@ -56,6 +56,14 @@ impl BatchNorm<'_> {
             .map(|(gamma, inverse)| gamma * inverse)
             .collect()
     }
+
+    /// `beta − mean · scale`.
+    fn shifts(&self) -> Vec<f32> {
+        let wide = |x: f32| f64::from(x);
+        let scales = self.scales();
+        let shift = |c: usize| wide(self.beta[c]) - wide(self.mean[c]) * wide(scales[c]);
+        (0..scales.len()).map(|c| shift(c) as f32).collect()
+    }
 }
 
 /// Floats of a block of rows: a fraction of a second-level cache.

@@ -26,7 +26,7 @@ use conv_kernels::{
     conv::{self, Algorithm, Conv, Epilogue, Filter},
 };
 
-use super::{Packed, Recorded, contiguous, dims, memory, plain, recorded, tensor, values};
+use super::{Packed, Recorded, contiguous, dims, memory, owned, plain, recorded, tensor, values};
 
 /// A convolution with its batch norm.
 #[derive(Debug, Clone)]
@@ -167,8 +167,12 @@ impl ConvNorm {
         let saved = Saved {
             conv,
             leaves,
-            convolved: tensor(convolved, shape(&conv)),
-            output: self.relu.then(|| output.clone()),
+            convolved,
+            relu: match (self.relu, shortcut) {
+                (false, _) => Relu::None,
+                (true, None) => Relu::OfNorm,
+                (true, Some(_)) => Relu::OfSum(output.clone()),
+            },
             statistics,
             packed: self.packed,
             epsilon: self.epsilon,
@@ -202,14 +206,22 @@ struct Measured {
     of_batch: bool,
 }
 
+/// What was rectified in the end.
+#[derive(Debug, Clone)]
+enum Relu {
+    None,
+    OfNorm,
+    /// The sum with the shortcut, which was this.
+    OfSum(FlexTensor),
+}
+
 /// What the backward pass needs.
 #[derive(Debug, Clone)]
 struct Saved {
     conv: Conv,
     leaves: Leaves,
-    convolved: FlexTensor,
-    /// Tells where the ReLU let something pass, if there is one.
-    output: Option<FlexTensor>,
+    convolved: Vec<f32>,
+    relu: Relu,
     statistics: Measured,
     packed: Packed,
     epsilon: f32,
@@ -237,37 +249,33 @@ impl Saved {
         self.statistics.of_batch.then(|| self.statistics.moments.clone())
     }
 
-    /// Gradients of the convolution's output, of gamma and of beta; that of the shortcut into
-    /// `shortcut`.
-    fn through_norm(&self, grad: &[f32], shortcut: Option<&mut [f32]>) -> [Vec<f32>; 3] {
+    /// Turns the gradient of the output into that of the shortcut, if there was one, and gives
+    /// those of the convolution's output, of gamma and of beta.
+    fn through_norm(&mut self, grad: &mut [f32], shortcut: bool) -> [Vec<f32>; 3] {
         let Leaves { gamma, beta, .. } = &self.leaves;
         let norm = self.statistics.norm(gamma, beta, self.epsilon);
-        let activation = match &self.output {
-            Some(output) => Activation::Relu(values(output)),
-            None => Activation::None,
+        let activation = match &self.relu {
+            Relu::None => Activation::None,
+            Relu::OfNorm => Activation::Relu,
+            Relu::OfSum(output) => Activation::ReluOf(values(output)),
         };
         let backward = if self.statistics.of_batch {
             batch_norm::backward
         } else {
             batch_norm::backward_running
         };
-        let mut convolved = memory::take(grad.len());
-        let (gamma, beta) = backward(
-            Isa::detect(),
-            &norm,
-            values(&self.convolved),
-            activation,
-            grad,
-            &mut convolved,
-            shortcut,
-        );
+        let mut convolved = std::mem::take(&mut self.convolved);
+        let (gamma, beta) =
+            backward(Isa::detect(), &norm, &mut convolved, activation, grad, shortcut);
         [convolved, gamma, beta]
     }
 
     /// Hands on the memory that nothing reads any more.
     fn give_back(self) {
-        let used_up = [Some(self.convolved), self.output, Some(self.leaves.input)];
-        used_up.into_iter().flatten().for_each(memory::give_back);
+        if let Relu::OfSum(output) = self.relu {
+            memory::give_back(output);
+        }
+        memory::give_back(self.leaves.input);
     }
 
     fn to_input(&self, grad: &[f32]) -> FlexTensor {
@@ -297,17 +305,18 @@ impl<const N: usize> Backward<Flex, N> for ConvNormBackward {
     type State = Saved;
 
     fn backward(self, ops: Ops<Saved, N>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let grad = contiguous(&grads.consume::<Flex>(&ops.node));
-        let saved = ops.state;
+        let grad = grads.consume::<Flex>(&ops.node);
+        let shape = dims(&grad);
+        let mut grad = owned(grad);
+        let mut saved = ops.state;
         let parent = |index: usize| ops.parents.get(index).and_then(Option::as_ref);
         let channels = saved.conv.filter().out_channels;
 
-        let mut shortcut = parent(4).map(|_| memory::take(values(&grad).len()));
-        let [convolved, gamma, beta] = saved.through_norm(values(&grad), shortcut.as_deref_mut());
-        if let Some((node, shortcut)) = parent(4).zip(shortcut) {
-            grads.register::<Flex>(node.id, tensor(shortcut, dims(&grad)));
+        let [convolved, gamma, beta] = saved.through_norm(&mut grad, parent(4).is_some());
+        match parent(4) {
+            Some(node) => grads.register::<Flex>(node.id, tensor(grad, shape)),
+            None => memory::give(grad),
         }
-        memory::give_back(grad);
         if let Some(node) = parent(0) {
             grads.register::<Flex>(node.id, saved.to_input(&convolved));
         }

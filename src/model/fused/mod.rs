@@ -50,6 +50,11 @@ fn values(tensor: &FlexTensor) -> &[f32] {
     &tensor.storage::<f32>()[start..end]
 }
 
+/// The values of a tensor, to be overwritten: without a copy where nobody else reads them.
+fn owned(tensor: FlexTensor) -> Vec<f32> {
+    tensor.into_data().try_into_vec().expect("every tensor of the model holds f32")
+}
+
 /// A tensor that takes over `values`.
 fn tensor(values: Vec<f32>, shape: impl Into<Vec<usize>>) -> FlexTensor {
     FlexTensor::from_data(TensorData::new(values, shape.into()))

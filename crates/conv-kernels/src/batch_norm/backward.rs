@@ -1,4 +1,4 @@
-//! The backward pass: one sweep for the sums, one for the gradients.
+//! The backward pass: one sweep for the sums, one for the gradients, which replace what was saved.
 
 use rayon::prelude::*;
 
@@ -13,35 +13,36 @@ use crate::{
 pub enum Activation<'a> {
     /// Nothing, or a residual alone.
     None,
-    /// A ReLU, whose output tells where gradient passes.
-    Relu(&'a [f32]),
+    /// A ReLU of the normalized values, which are computed again to see where gradient passes.
+    Relu,
+    /// A ReLU after a residual was added; its output tells where gradient passes.
+    ReluOf(&'a [f32]),
 }
 
 /// Gradient of a batch norm in training, whose `norm.mean` and `norm.variance` are the batch's own.
 ///
-/// Writes the gradient of the input, and of the residual where one was added; returns those of
+/// `values` are the input, and become its gradient. `grad` is the gradient of the output, and
+/// becomes that of the residual if there was one; else it stays. Returns the gradients of
 /// `gamma` and `beta`.
 pub fn backward(
     isa: Isa,
     norm: &BatchNorm<'_>,
-    input: &[f32],
+    values: &mut [f32],
     activation: Activation<'_>,
-    grad_output: &[f32],
-    grad_input: &mut [f32],
-    grad_residual: Option<&mut [f32]>,
+    grad: &mut [f32],
+    residual: bool,
 ) -> (Vec<f32>, Vec<f32>) {
-    let (grad_gamma, grad_beta) = reduce(isa, norm, input, activation, grad_output);
-    let pixels = (input.len() / norm.channels()) as f32;
-    let (scale, inverse) = (norm.scales(), norm.inverse_deviations());
+    let gate = Gate::new(norm, activation);
+    let (grad_gamma, grad_beta) = gate.reduce(isa, values, grad);
+    let pixels = (values.len() / norm.channels()) as f32;
+    let (scale, inverse) = (&gate.scale, norm.inverse_deviations());
     let slope = |c: usize| -scale[c] * inverse[c] * grad_gamma[c] / pixels;
     let offset = |c: usize| -scale[c] * grad_beta[c] / pixels;
     let terms = Terms {
         slope: (0..norm.channels()).map(slope).collect(),
         offset: (0..norm.channels()).map(offset).collect(),
-        mean: norm.mean,
-        scale,
     };
-    terms.spread(isa, input, activation, grad_output, grad_input, grad_residual);
+    gate.spread(isa, &terms, values, grad, residual);
     (grad_gamma, grad_beta)
 }
 
@@ -49,89 +50,107 @@ pub fn backward(
 pub fn backward_running(
     isa: Isa,
     norm: &BatchNorm<'_>,
-    input: &[f32],
+    values: &mut [f32],
     activation: Activation<'_>,
-    grad_output: &[f32],
-    grad_input: &mut [f32],
-    grad_residual: Option<&mut [f32]>,
+    grad: &mut [f32],
+    residual: bool,
 ) -> (Vec<f32>, Vec<f32>) {
-    let gradients = reduce(isa, norm, input, activation, grad_output);
+    let gate = Gate::new(norm, activation);
+    let gradients = gate.reduce(isa, values, grad);
     let none = vec![0.0; norm.channels()];
-    let terms = Terms { slope: none.clone(), offset: none, mean: norm.mean, scale: norm.scales() };
-    terms.spread(isa, input, activation, grad_output, grad_input, grad_residual);
+    let terms = Terms { slope: none.clone(), offset: none };
+    gate.spread(isa, &terms, values, grad, residual);
     gradients
 }
 
-/// Sums of the gradient, with and without the normalized input: gradients of `gamma` and `beta`.
-fn reduce(
-    isa: Isa,
-    norm: &BatchNorm<'_>,
-    input: &[f32],
-    activation: Activation<'_>,
-    grad_output: &[f32],
-) -> (Vec<f32>, Vec<f32>) {
-    let channels = norm.channels();
-    let len = block_len(input.len(), channels);
-    check(input.len(), activation, grad_output.len());
-    let mut sums = scratch::floats(input.len().div_ceil(len) * 2 * channels);
-    sums.par_chunks_exact_mut(2 * channels).enumerate().for_each(|(block, sums)| {
-        let here = block * len..(block * len + len).min(input.len());
-        isa.run(Reduce {
-            input: &input[here.clone()],
-            activation: activation.part(here.clone()),
-            grad: &grad_output[here],
-            mean: norm.mean,
-            sums,
+/// A batch norm, and what let its values pass.
+struct Gate<'a> {
+    norm: &'a BatchNorm<'a>,
+    activation: Activation<'a>,
+    /// Of the normalized values, `scale · x + shift`.
+    scale: Vec<f32>,
+    shift: Vec<f32>,
+}
+
+/// Gradient of the input beyond what passes: `slope·(x − mean) + offset`.
+struct Terms {
+    slope: Vec<f32>,
+    offset: Vec<f32>,
+}
+
+impl<'a> Gate<'a> {
+    fn new(norm: &'a BatchNorm<'a>, activation: Activation<'a>) -> Self {
+        Self { norm, activation, scale: norm.scales(), shift: norm.shifts() }
+    }
+
+    /// Sums of the gradient, with and without the normalized input: gradients of `gamma` and
+    /// `beta`.
+    fn reduce(&self, isa: Isa, values: &[f32], grad: &[f32]) -> (Vec<f32>, Vec<f32>) {
+        let channels = self.norm.channels();
+        let len = block_len(values.len(), channels);
+        assert_eq!(values.len(), grad.len(), "gradient does not match the input");
+        if let Activation::ReluOf(output) = self.activation {
+            assert_eq!(values.len(), output.len(), "output does not match the input");
+        }
+        let mut sums = scratch::floats(values.len().div_ceil(len) * 2 * channels);
+        sums.par_chunks_exact_mut(2 * channels).enumerate().for_each(|(block, sums)| {
+            let here = block * len..(block * len + len).min(values.len());
+            let (values, grad) = (&values[here.clone()], &grad[here.clone()]);
+            isa.run(Reduce { gate: self, start: here.start, values, grad, sums });
         });
-    });
-    let total = |at: usize| -> f64 {
-        sums.chunks_exact(2 * channels).map(|block| f64::from(block[at])).sum()
-    };
-    let inverse = norm.inverse_deviations();
-    let gamma = |c: usize| (total(channels + c) * f64::from(inverse[c])) as f32;
-    ((0..channels).map(gamma).collect(), (0..channels).map(|c| total(c) as f32).collect())
-}
-
-fn check(len: usize, activation: Activation<'_>, grad_len: usize) {
-    assert_eq!(len, grad_len, "gradient does not match the input");
-    if let Activation::Relu(output) = activation {
-        assert_eq!(len, output.len(), "output does not match the input");
-    }
-}
-
-impl<'a> Activation<'a> {
-    fn part(self, range: std::ops::Range<usize>) -> Self {
-        match self {
-            Self::None => Self::None,
-            Self::Relu(output) => Self::Relu(&output[range]),
-        }
+        let total = |at: usize| -> f64 {
+            sums.chunks_exact(2 * channels).map(|block| f64::from(block[at])).sum()
+        };
+        let inverse = self.norm.inverse_deviations();
+        let gamma = |c: usize| (total(channels + c) * f64::from(inverse[c])) as f32;
+        ((0..channels).map(gamma).collect(), (0..channels).map(|c| total(c) as f32).collect())
     }
 
-    /// One row of `channels`.
+    fn spread(
+        &self,
+        isa: Isa,
+        terms: &Terms,
+        values: &mut [f32],
+        grad: &mut [f32],
+        residual: bool,
+    ) {
+        let len = block_len(values.len(), self.norm.channels());
+        let blocks = values.par_chunks_mut(len).zip(grad.par_chunks_mut(len)).enumerate();
+        blocks.for_each(|(block, (values, grad))| {
+            isa.run(Spread { gate: self, start: block * len, terms, values, grad, residual });
+        });
+    }
+
+    /// The gradient that passes at channels `c` of the row that starts at `at`.
     #[inline(always)]
-    fn row(self, row: usize, channels: usize) -> Self {
-        match self {
-            Self::None => Self::None,
-            Self::Relu(output) => Self::Relu(&output[row * channels..][..channels]),
-        }
-    }
-
-    /// The gradient that passes, from channel `c` of a row on.
-    #[inline(always)]
-    fn pass<S: Simd>(self, simd: S, grad: &[f32], c: usize) -> S::Vector {
-        let grad = simd.load_at(grad, c);
-        match self {
-            Self::None => grad,
-            Self::Relu(output) => simd.where_positive(simd.load_at(output, c), grad),
+    fn pass<S: Simd>(
+        &self,
+        simd: S,
+        at: usize,
+        c: usize,
+        value: S::Vector,
+        grad: S::Vector,
+    ) -> S::Vector {
+        match self.activation {
+            Activation::None => grad,
+            Activation::Relu => {
+                let (scale, shift) = (simd.load_at(&self.scale, c), simd.load_at(&self.shift, c));
+                simd.where_positive(simd.mul_add(value, scale, shift), grad)
+            }
+            Activation::ReluOf(output) => {
+                let row = &output[at..][..self.scale.len()];
+                simd.where_positive(simd.load_at(row, c), grad)
+            }
         }
     }
 }
 
 struct Reduce<'a> {
-    input: &'a [f32],
-    activation: Activation<'a>,
+    gate: &'a Gate<'a>,
+    /// Index of the first value.
+    start: usize,
+    values: &'a [f32],
     grad: &'a [f32],
-    mean: &'a [f32],
     sums: &'a mut [f32],
 }
 
@@ -140,16 +159,18 @@ impl Kernel for Reduce<'_> {
 
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
-        let channels = self.mean.len();
+        let mean = self.gate.norm.mean;
+        let channels = mean.len();
         self.sums.fill(0.0);
         let (plain, weighted) = self.sums.split_at_mut(channels);
         let weighted = &mut weighted[..channels];
-        for (row, input) in self.input.chunks_exact(channels).enumerate() {
-            let activation = self.activation.row(row, channels);
-            let grad = &self.grad[row * channels..][..channels];
+        for (row, values) in self.values.chunks_exact(channels).enumerate() {
+            let at = row * channels;
+            let grad = &self.grad[at..][..channels];
             for c in (0..channels).step_by(S::LANES) {
-                let grad = activation.pass(simd, grad, c);
-                let centred = simd.sub(simd.load_at(input, c), simd.load_at(self.mean, c));
+                let (value, grad) = (simd.load_at(values, c), simd.load_at(grad, c));
+                let grad = self.gate.pass(simd, self.start + at, c, value, grad);
+                let centred = simd.sub(value, simd.load_at(mean, c));
                 let sum = simd.add(simd.load_at(plain, c), grad);
                 let product = simd.mul_add(grad, centred, simd.load_at(weighted, c));
                 simd.store_at(plain, c, sum);
@@ -159,77 +180,36 @@ impl Kernel for Reduce<'_> {
     }
 }
 
-/// Gradient of the input as a function of each pixel: `scale·g + slope·(x − mean) + offset`.
-struct Terms<'a> {
-    scale: Vec<f32>,
-    slope: Vec<f32>,
-    offset: Vec<f32>,
-    mean: &'a [f32],
-}
-
-impl Terms<'_> {
-    fn spread(
-        &self,
-        isa: Isa,
-        input: &[f32],
-        activation: Activation<'_>,
-        grad: &[f32],
-        grad_input: &mut [f32],
-        grad_residual: Option<&mut [f32]>,
-    ) {
-        assert_eq!(input.len(), grad_input.len(), "result does not match the input");
-        let len = block_len(input.len(), self.mean.len());
-        let run = |block: usize, grad_input: &mut [f32], grad_residual: Option<&mut [f32]>| {
-            let here = block * len..block * len + grad_input.len();
-            let (input, grad) = (&input[here.clone()], &grad[here.clone()]);
-            let activation = activation.part(here);
-            isa.run(Spread { terms: self, input, activation, grad, grad_input, grad_residual });
-        };
-        let blocks = grad_input.par_chunks_mut(len).enumerate();
-        match grad_residual {
-            None => blocks.for_each(|(block, grad_input)| run(block, grad_input, None)),
-            Some(residual) => {
-                assert_eq!(input.len(), residual.len(), "residual does not match the input");
-                blocks.zip(residual.par_chunks_mut(len)).for_each(
-                    |((block, grad_input), residual)| run(block, grad_input, Some(residual)),
-                );
-            }
-        }
-    }
-}
-
 struct Spread<'a> {
-    terms: &'a Terms<'a>,
-    input: &'a [f32],
-    activation: Activation<'a>,
-    grad: &'a [f32],
-    grad_input: &'a mut [f32],
-    grad_residual: Option<&'a mut [f32]>,
+    gate: &'a Gate<'a>,
+    /// Index of the first value.
+    start: usize,
+    terms: &'a Terms,
+    values: &'a mut [f32],
+    grad: &'a mut [f32],
+    residual: bool,
 }
 
 impl Kernel for Spread<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd, const R: usize, const V: usize>(mut self, simd: S) {
-        let mean = self.terms.mean;
+    fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
+        let mean = self.gate.norm.mean;
         let channels = mean.len();
-        let (scale, slope) = (&self.terms.scale[..channels], &self.terms.slope[..channels]);
+        let (scale, slope) = (&self.gate.scale[..channels], &self.terms.slope[..channels]);
         let offset = &self.terms.offset[..channels];
-        for (row, input) in self.input.chunks_exact(channels).enumerate() {
-            let here = row * channels..(row + 1) * channels;
-            let activation = self.activation.row(row, channels);
-            let grad = &self.grad[here.clone()][..channels];
-            let grad_input = &mut self.grad_input[here.clone()][..channels];
-            let mut residual =
-                self.grad_residual.as_deref_mut().map(|values| &mut values[here][..channels]);
+        for (row, values) in self.values.chunks_exact_mut(channels).enumerate() {
+            let at = row * channels;
+            let grad = &mut self.grad[at..][..channels];
             for c in (0..channels).step_by(S::LANES) {
-                let grad = activation.pass(simd, grad, c);
-                let centred = simd.sub(simd.load_at(input, c), simd.load_at(mean, c));
+                let value = simd.load_at(values, c);
+                let passed = self.gate.pass(simd, self.start + at, c, value, simd.load_at(grad, c));
+                let centred = simd.sub(value, simd.load_at(mean, c));
                 let rest = simd.mul_add(centred, simd.load_at(slope, c), simd.load_at(offset, c));
-                simd.store_at(grad_input, c, simd.mul_add(grad, simd.load_at(scale, c), rest));
-                if let Some(residual) = residual.as_deref_mut() {
-                    simd.store_at(residual, c, grad);
+                simd.store_at(values, c, simd.mul_add(passed, simd.load_at(scale, c), rest));
+                if self.residual {
+                    simd.store_at(grad, c, passed);
                 }
             }
         }

@@ -18,10 +18,7 @@ pub fn normalize(
     let channels = norm.channels();
     assert_eq!(input.len(), output.len(), "output does not match the input");
     assert!(residual.is_none_or(|residual| residual.len() == input.len()));
-    let scale = norm.scales();
-    let shift: Vec<f32> = (0..channels)
-        .map(|c| (f64::from(norm.beta[c]) - f64::from(norm.mean[c]) * f64::from(scale[c])) as f32)
-        .collect();
+    let (scale, shift) = (norm.scales(), norm.shifts());
     let len = block_len(input.len(), channels);
     output.par_chunks_mut(len).enumerate().for_each(|(block, output)| {
         let here = block * len..block * len + output.len();

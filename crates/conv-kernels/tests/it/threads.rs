@@ -21,15 +21,14 @@ fn layer(isa: Isa, conv: &Conv) -> Vec<Vec<f32>> {
         BatchNorm { mean: &mean, variance: &variance, gamma: &gamma, beta: &beta, epsilon: 1e-5 };
     let mut activated = vec![0.0; conv.output_len()];
     batch_norm::normalize(isa, &norm, &output, None, true, &mut activated);
-    let mut grad = vec![0.0; conv.output_len()];
+    let mut grad = output.clone();
     let (grad_gamma, grad_beta) = batch_norm::backward(
         isa,
         &norm,
-        &output,
-        Activation::Relu(&activated),
-        &noise(5, conv.output_len()),
         &mut grad,
-        None,
+        Activation::ReluOf(&activated),
+        &mut noise(5, conv.output_len()),
+        false,
     );
     let mut grad_input = vec![0.0; conv.input_len()];
     let packed = PackedWeights::backward_data(isa, filter, Algorithm::fastest(filter), &weights);
