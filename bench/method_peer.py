@@ -2,11 +2,15 @@
 
     cargo build --release
     python bench/method_peer.py target/release/pinpoint [--repeat 3] [--only resnet18]
+    python bench/method_peer.py target/release/pinpoint --first RUN IMAGE
 
 The peer below is the same method on the same network, written for PyTorch: u + 1 looks of the
 localizer, each with its backward pass, then the classifier on both halves, then SGD. All samples
 stay trusted, as in `pinpoint bench`. Every measurement is a process of its own, so that peak memory
 is its own too; times are the best of all repeats, ratios are PyTorch's better layout / pinpoint.
+
+With `--first` it is the time from nothing to the mask of one image on disk, by a ResNet-18 run of
+`pinpoint train` and by a PyTorch program with a weights file of the same network.
 """
 
 import argparse
@@ -148,6 +152,7 @@ class Method:
             mask = self.mask(scores, maps)
             scores, _ = self.head(self.half(self.images * mask), self.net.classifier)
             scores.softmax(1)
+            return mask
 
 
 def work(options):
@@ -165,6 +170,52 @@ def work(options):
         times.append(time.perf_counter() - start)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"seconds": min(times), "peak_mib": peak, "threads": torch.get_num_threads()}))
+
+
+def first(options):
+    """What a PyTorch program does for its first result: import, load, predict, write."""
+    import numpy as np
+    import torch
+    from PIL import Image
+
+    method = Method.__new__(Method)
+    method.classes = 2
+    method.net = network("resnet18", options.stem, 2, 5)
+    method.net.load_state_dict(torch.load(options.weights))
+    method.net.eval().to(memory_format=torch.channels_last)
+    pixels = np.asarray(Image.open(options.image).convert("RGB"), dtype=np.float32) / 127.5 - 1
+    images = torch.from_numpy(pixels).permute(2, 0, 1)[None]
+    pad = [-side % 32 for side in images.shape[2:]]
+    images = torch.nn.functional.pad(images, (0, pad[1], 0, pad[0]), mode="reflect")
+    method.images = images.contiguous(memory_format=torch.channels_last)
+    mask = method.predict()[0, 0, : pixels.shape[0], : pixels.shape[1]]
+    Image.fromarray(np.uint8(255 * (mask.numpy() >= 0.5))).save(options.mask)
+
+
+def compare_first(options):
+    import tempfile
+    from pathlib import Path
+
+    import torch
+
+    run, image = options.first
+    stem = "deep" if 'stem = "deep"' in Path(run, "config.toml").read_text() else "classic"
+    with tempfile.TemporaryDirectory() as folder:
+        weights = f"{folder}/weights.pt"
+        torch.save(network("resnet18", stem, 2, 5).state_dict(), weights)
+        files = ["--weights", weights, "--image", image, "--mask", f"{folder}/mask.png"]
+        commands = {
+            "pinpoint": [options.pinpoint, "predict", run, image, "--out", f"{folder}/out"],
+            "PyTorch": [sys.executable, __file__, "--worker", "first", "--stem", stem, *files],
+        }
+        seconds = {name: [] for name in commands}
+        for _ in range(options.repeat):
+            for name, command in commands.items():
+                start = time.perf_counter()
+                subprocess.run(command, check=True, capture_output=True)
+                seconds[name].append(time.perf_counter() - start)
+    ours, theirs = min(seconds["pinpoint"]), min(seconds["PyTorch"])
+    print(f"start to first result: pinpoint {ours:.2f} s, PyTorch {theirs:.2f} s, ratio {theirs / ours:.1f}")
 
 
 def measure(command):
@@ -212,12 +263,17 @@ def main():
         parser.add_argument("--layout")
         for name in ("--size", "--batch", "--rounds", "--steps"):
             parser.add_argument(name, type=int)
-        return work(parser.parse_args())
+        for name in ("--weights", "--image", "--mask"):
+            parser.add_argument(name)
+        options = parser.parse_args()
+        return first(options) if options.mode == "first" else work(options)
     parser.add_argument("pinpoint", help="the built command")
     parser.add_argument("--repeat", type=int, default=3, help="measurements of each, alternating")
     parser.add_argument("--steps", type=int, default=3, help="timed steps in each measurement")
     parser.add_argument("--only", default="", help="rows that contain this text, e.g. `resnet18 deep`")
-    return compare(parser.parse_args())
+    parser.add_argument("--first", nargs=2, metavar=("RUN", "IMAGE"), help="time the first result")
+    options = parser.parse_args()
+    return compare_first(options) if options.first else compare(options)
 
 
 if __name__ == "__main__":

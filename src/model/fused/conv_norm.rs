@@ -26,7 +26,7 @@ use conv_kernels::{
     conv::{self, Algorithm, Conv, Epilogue, Filter},
 };
 
-use super::{Packed, Recorded, contiguous, dims, memory, owned, plain, recorded, tensor, values};
+use super::{Packed, dims, memory, owned, parts, plain, recorded, tensor, values};
 
 /// A convolution with its batch norm.
 #[derive(Debug, Clone)]
@@ -85,6 +85,7 @@ impl ConvNorm {
                 (self.predict(leaves, running, shortcut.as_ref()), None)
             }
         };
+        shortcut.into_iter().for_each(memory::give_back);
         Normalized { output: Tensor::from_primitive::<Flex>(output), moments }
     }
 
@@ -121,7 +122,7 @@ impl ConvNorm {
         let (beta, b) = parts(recorded(beta));
         let leaves = Leaves { input, weight, gamma, beta };
         match shortcut.map(|shortcut| parts(recorded(shortcut))) {
-            Some((shortcut, s)) => self.register(leaves, Some(&shortcut), [x, w, g, b, s]),
+            Some((shortcut, s)) => self.register(leaves, Some(shortcut), [x, w, g, b, s]),
             None => self.register(leaves, None, [x, w, g, b]),
         }
     }
@@ -129,10 +130,11 @@ impl ConvNorm {
     fn register<const N: usize>(
         self,
         leaves: Leaves,
-        shortcut: Option<&FlexTensor>,
+        shortcut: Option<FlexTensor>,
         nodes: [NodeGuard; N],
     ) -> Normalized {
-        let (output, saved) = self.compute(leaves, shortcut);
+        let (output, saved) = self.compute(leaves, shortcut.as_ref());
+        shortcut.into_iter().for_each(memory::give_back);
         let moments = saved.moments();
         let prepared = ConvNormBackward.prepare::<NoCheckpointing>(nodes).compute_bound();
         let output = match prepared.stateful() {
@@ -184,12 +186,6 @@ impl ConvNorm {
 /// Of a convolution's output.
 fn shape(conv: &Conv) -> [usize; 4] {
     [conv.batch(), conv.out_height(), conv.out_width(), conv.filter().out_channels]
-}
-
-/// The memory of a recorded tensor, and its node.
-fn parts(tensor: Recorded) -> (FlexTensor, NodeGuard) {
-    let (tensor, node) = tensor.into_parts();
-    (contiguous(&tensor), node)
 }
 
 #[derive(Debug, Clone)]

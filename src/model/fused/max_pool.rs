@@ -14,7 +14,7 @@ use burn::{
 };
 use conv_kernels::{Isa, pool::MaxPool};
 
-use super::{contiguous, dims, memory, plain, recorded, tensor, values};
+use super::{contiguous, dims, memory, parts, plain, recorded, tensor, values};
 
 /// Side, stride and padding of the window.
 const WINDOW: (usize, usize, usize) = (3, 2, 1);
@@ -27,8 +27,9 @@ pub(in crate::model) fn max_pool(x: Tensor<4>) -> Tensor<4> {
         memory::give_back(input);
         return Tensor::from_primitive::<Flex>(output);
     }
-    let (input, node) = recorded(x).into_parts();
-    let (output, saved) = forward(&contiguous(&input));
+    let (input, node) = parts(recorded(x));
+    let (output, saved) = forward(&input);
+    memory::give_back(input);
     let output = match MaxPoolBackward.prepare::<NoCheckpointing>([node]).compute_bound().stateful()
     {
         OpsKind::Tracked(prep) => prep.finish(saved, output),

@@ -11,7 +11,7 @@ mod memory;
 mod packed;
 
 use burn::{
-    backend::{Autodiff, Flex, flex::FlexTensor, tensor::FloatTensor},
+    backend::{Autodiff, Flex, autodiff::ops::NodeGuard, flex::FlexTensor, tensor::FloatTensor},
     tensor::{Tensor, TensorData},
 };
 
@@ -32,6 +32,12 @@ pub(super) fn reaches<const D: usize>(tensor: &Tensor<D>) -> bool {
 
 fn recorded<const D: usize>(tensor: Tensor<D>) -> Recorded {
     tensor.try_into_primitive::<Autodiff<Flex>>().expect("callers ask `reaches` first")
+}
+
+/// The memory of a recorded tensor, and its node.
+fn parts(tensor: Recorded) -> (FlexTensor, NodeGuard) {
+    let (tensor, node) = tensor.into_parts();
+    (contiguous(&tensor), node)
 }
 
 fn plain<const D: usize>(tensor: Tensor<D>) -> FlexTensor {

@@ -23,10 +23,10 @@ use pinpoint::{
         preprocess::{EvalGeometry, Normalizer, Size, check_upscaled},
     },
     device,
+    evaluate::open_run,
     metrics::ThresholdRule,
     predict::{Answer, Method, Tiling, Trained},
     refine::Preset,
-    train::run::RunDir,
 };
 use serde_json::json;
 
@@ -103,7 +103,7 @@ impl Predict {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let threads = use_threads(self.threads)?;
         let (wanted, tiling) = (self.wanted()?, self.tiling()?);
-        let run = RunDir::open(&self.run)?;
+        let run = open_run(&self.run)?;
         let config = run.config()?;
         let out = self.out.unwrap_or_else(|| run.root().join("predictions"));
         let inputs = Inputs::find(&self.images, &out, || io::read_to_string(io::stdin()))
