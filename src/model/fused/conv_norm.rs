@@ -286,7 +286,7 @@ impl Saved {
     fn to_weight(&self, grad: &[f32]) -> FlexTensor {
         let filter = self.conv.filter();
         let mut weights = memory::take(filter.weights());
-        let algorithm = Algorithm::fastest_for_weights(filter);
+        let algorithm = Algorithm::fastest(filter);
         let input = values(&self.leaves.input);
         conv::backward_weights(Isa::detect(), &self.conv, algorithm, input, grad, &mut weights);
         tensor(weights, [filter.out_channels, filter.in_channels, filter.kernel, filter.kernel])

@@ -2,6 +2,9 @@
 //!
 //! Fresh memory costs more than the layers that only sweep over it: the system clears every page
 //! before it hands it out. What a layer has used up, the next one of about the same size overwrites.
+//!
+//! No more is kept than was lent: vectors of other origin are only welcome in place of one that
+//! did not come back.
 
 use std::{
     collections::BTreeMap,
@@ -10,11 +13,13 @@ use std::{
 
 use burn::backend::flex::FlexTensor;
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new() });
+static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), lent: BTreeMap::new() });
 
-/// Vectors nobody uses, by length.
 struct Pool {
+    /// Vectors nobody uses, by length.
     free: BTreeMap<usize, Vec<Vec<f32>>>,
+    /// How many vectors of a length have not come back.
+    lent: BTreeMap<usize, usize>,
 }
 
 /// The longest vector that may stand in for one of `len` values.
@@ -26,11 +31,13 @@ fn limit(len: usize) -> usize {
 pub(super) fn take(len: usize) -> Vec<f32> {
     let mut pool = pool();
     if let Some(mut found) = pool.remove(len, limit(len)) {
+        pool.lend(found.len());
         found.truncate(len);
         return found;
     }
     // Whatever is too small now would only pile up if sizes keep growing.
     let outgrown = pool.remove_largest_below(len);
+    pool.lend(len);
     drop(pool);
     drop(outgrown);
     vec![0.0; len]
@@ -39,7 +46,7 @@ pub(super) fn take(len: usize) -> Vec<f32> {
 /// Keeps a vector for whoever needs one next.
 pub(in crate::model) fn give(vector: Vec<f32>) {
     let mut vector = vector;
-    if vector.capacity() > 0 {
+    if pool().settle(vector.capacity()) {
         // At full length, so that its values count as initialized when it is taken again.
         vector.resize(vector.capacity(), 0.0);
         pool().free.entry(vector.len()).or_default().push(vector);
@@ -59,6 +66,22 @@ fn pool() -> MutexGuard<'static, Pool> {
 }
 
 impl Pool {
+    fn lend(&mut self, len: usize) {
+        *self.lent.entry(len).or_default() += 1;
+    }
+
+    /// Whether a vector of that length is owed.
+    fn settle(&mut self, len: usize) -> bool {
+        match self.lent.get_mut(&len) {
+            Some(1) => self.lent.remove(&len).is_some(),
+            Some(count) => {
+                *count -= 1;
+                true
+            }
+            None => false,
+        }
+    }
+
     /// The shortest vector of at least `low` and at most `high` values.
     fn remove(&mut self, low: usize, high: usize) -> Option<Vec<f32>> {
         let len = *self.free.range(low..=high).next()?.0;
@@ -87,7 +110,7 @@ mod tests {
     fn pool_of(lengths: &[usize]) -> Pool {
         let mut free: BTreeMap<usize, Vec<Vec<f32>>> = BTreeMap::new();
         lengths.iter().for_each(|&len| free.entry(len).or_default().push(vec![0.0; len]));
-        Pool { free }
+        Pool { free, lent: BTreeMap::new() }
     }
 
     #[test]
@@ -100,13 +123,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_taken_again() {
+    fn what_is_given_back_is_taken_again() {
         // A length no other test uses.
-        let mut vector = vec![7.0; 123_457];
-        vector.shrink_to_fit();
+        let vector = take(123_457);
         let address = vector.as_ptr();
         give(vector);
         let again = take(123_450);
         assert_eq!((again.len(), again.as_ptr()), (123_450, address));
+    }
+
+    #[test]
+    fn no_more_is_kept_than_was_lent() {
+        let mut pool = pool_of(&[]);
+        assert!(!pool.settle(10), "nobody has asked for this");
+        pool.lend(10);
+        pool.lend(10);
+        assert_eq!([(); 3].map(|()| pool.settle(10)), [true, true, false]);
     }
 }

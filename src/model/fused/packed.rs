@@ -64,7 +64,7 @@ impl Packed {
         work: impl FnOnce(&PackedWeights) -> T,
     ) -> T {
         let make = |values: &[f32]| {
-            PackedWeights::forward(Isa::detect(), filter, Algorithm::fastest(filter), values)
+            PackedWeights::forward(Isa::detect(), filter, Algorithm::frugal(filter), values)
         };
         work(lock(&self.forward).of(weights, make))
     }
@@ -77,7 +77,7 @@ impl Packed {
         work: impl FnOnce(&PackedWeights) -> T,
     ) -> T {
         let make = |values: &[f32]| {
-            PackedWeights::backward_data(Isa::detect(), filter, Algorithm::fastest(filter), values)
+            PackedWeights::backward_data(Isa::detect(), filter, Algorithm::frugal(filter), values)
         };
         work(lock(&self.backward).of(weights, make))
     }

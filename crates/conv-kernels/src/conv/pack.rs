@@ -49,17 +49,16 @@ pub enum Algorithm {
 impl Algorithm {
     /// Winograd where it applies (3×3, stride 1, padding that keeps the size, channels in
     /// multiples of 16, not too many of them), else the direct one.
-    ///
-    /// Transformed weights are four times as large: those of 512 × 512 channels take 38 MB, which
-    /// no cache holds, and are left as they are.
     pub fn fastest(filter: &Filter) -> Self {
-        let small = filter.in_channels * filter.out_channels < 512 * 512;
-        if small { Self::fastest_for_weights(filter) } else { Self::Direct }
+        if winograd::suits(filter) { Self::Winograd } else { Self::Direct }
     }
 
-    /// The same for the gradient of the weights, which needs no packed ones.
-    pub fn fastest_for_weights(filter: &Filter) -> Self {
-        if winograd::suits(filter) { Self::Winograd } else { Self::Direct }
+    /// The fastest, but for weights whose packed form would take much memory.
+    ///
+    /// Winograd's is four times as large as the weights: 38 MB for 512 × 512 channels.
+    pub fn frugal(filter: &Filter) -> Self {
+        let small = filter.in_channels * filter.out_channels < 512 * 512;
+        if small { Self::fastest(filter) } else { Self::Direct }
     }
 }
 
