@@ -213,7 +213,7 @@ fn the_demo_ends_with_a_table_and_pictures() {
     assert!(output.status.success(), "{output:?}");
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(table.contains("ours") && table.contains("all-ones        34.25     0.00"), "{table}");
-    assert!(out.join("masks.png").is_file() && out.join("run/curves.png").is_file());
+    assert!(out.join("run/report/report.html").is_file() && out.join("run/curves.png").is_file());
 }
 
 #[test]
