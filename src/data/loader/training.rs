@@ -149,7 +149,7 @@ impl TrainLoader {
                 source.collect(samples.collect(), &mut images)
             }
         });
-        Epoch { batches, images: stopper }
+        Epoch { batches, images: stopper, failed: false }
     }
 }
 
@@ -217,14 +217,20 @@ pub struct Epoch {
     /// `None` stands for a batch that was given up because the epoch ended early.
     batches: Ordered<Option<Result<Batch>>>,
     images: Stopper<Result<Prepared>>,
+    /// Batches prepared ahead of a failure are nobody's any more.
+    failed: bool,
 }
 
 impl Iterator for Epoch {
     type Item = Result<Batch>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
         let batch = self.batches.next()?.unwrap_or_else(|panic| resume_unwind(panic))?;
         if batch.is_err() {
+            self.failed = true;
             self.images.stop();
         }
         Some(batch)
