@@ -8,30 +8,14 @@ use super::{
     Report,
     headline::{headline, percent},
 };
+use crate::metrics::PixelScores;
 
 /// One line per image, as `metrics.csv` has it; labels by name.
 pub fn images_csv(report: &Report) -> Vec<u8> {
     let classes = report.class_names();
     let mut table = csv::Writer::from_writer(Vec::new());
-    let header = [
-        "id",
-        "class",
-        "predicted",
-        "probability",
-        "localizer_predicted",
-        "threshold",
-        "f1_foreground",
-        "f1_background",
-        "iou_foreground",
-        "iou_background",
-        "iou_mean",
-        "precision",
-        "recall",
-        "specificity",
-        "pixel_accuracy",
-        "roc_auc",
-        "box_iou",
-    ];
+    let before = ["id", "class", "predicted", "probability", "localizer_predicted", "threshold"];
+    let header = before.into_iter().chain(PixelScores::NAMES).chain(["roc_auc", "box_iou"]);
     table.write_record(header).expect("memory takes any row");
     for row in &report.evaluation.images {
         let name = |class: Option<usize>| class.map_or("", |class| classes[class]);
