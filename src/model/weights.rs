@@ -5,7 +5,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt, fs,
-    io::{Read as _, Write as _},
+    io::{self, Read as _, Write as _},
     path::Path,
 };
 
@@ -14,7 +14,10 @@ use burn::{
     store::pytorch_reader::{DType as TorchType, PytorchReader},
 };
 use half::{bf16, f16};
-use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use safetensors::{
+    Dtype,
+    tensor::{Metadata, TensorView},
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
@@ -26,6 +29,9 @@ use crate::error::{Error, Result};
 
 /// The one metadata key we write: several would come out in random order.
 const METADATA_KEY: &str = "pinpoint";
+
+/// Bytes read from a file at a time: small enough to stay in cache, and whole numbers of any kind.
+const BLOCK: usize = 64 * 1024;
 
 /// Tensors by name.
 pub type Arrays = BTreeMap<String, Array>;
@@ -62,17 +68,20 @@ pub fn read(path: &Path) -> Result<Arrays> {
     let mut file = fs::File::open(path).map_err(Error::file("read", path))?;
     let length = file.read(&mut start).map_err(Error::file("read", path))?;
     // A safetensors file starts with the length of its JSON header.
-    if length == 9 && start[8] == b'{' { read_safetensors(path) } else { read_pytorch(path) }
+    if length == 9 && start[8] == b'{' {
+        SafetensorsFile::open(path)?.arrays()
+    } else {
+        read_pytorch(path)
+    }
 }
 
 /// Reads the tensors of a safetensors file, and what [`write()`] noted beside them.
 pub fn read_with_note<T: DeserializeOwned>(path: &Path) -> Result<(Arrays, T)> {
-    let bytes = fs::read(path).map_err(Error::file("read", path))?;
-    let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|error| broken(path, &error))?;
-    let note = header.metadata().as_ref().and_then(|notes| notes.get(METADATA_KEY));
+    let file = SafetensorsFile::open(path)?;
+    let note = file.header.metadata().as_ref().and_then(|notes| notes.get(METADATA_KEY));
     let note = note.ok_or_else(|| broken(path, &"it was not written by pinpoint"))?;
     let note = serde_json::from_str(note).map_err(|error| broken(path, &error))?;
-    Ok((arrays(path, &bytes)?, note))
+    Ok((file.arrays()?, note))
 }
 
 /// Writes tensors and a note; the file appears whole or not at all.
@@ -113,15 +122,17 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
 ///
 /// Tensors of the same name must have the same shape, and at least the backbone
 /// must be there; heads of another task and torchvision's `fc` are skipped.
-pub fn load<M: Module>(model: M, path: &Path, arrays: &Arrays) -> Result<(M, Loaded)> {
-    let arrays: BTreeMap<String, &Array> =
-        arrays.iter().map(|(name, array)| (our_name(name), array)).collect();
+pub fn load<M: Module>(model: M, path: &Path, arrays: Arrays) -> Result<(M, Loaded)> {
+    let mut arrays: Arrays =
+        arrays.into_iter().map(|(name, array)| (our_name(&name), array)).collect();
+    let names: Vec<String> = arrays.keys().cloned().collect();
     let mut report = Loaded::default();
     let mut misfits = Vec::new();
-    let model = params::map(model, |name, shape, weights| match find(&arrays, name) {
+    let model = params::map(model, |name, shape, weights| match take(&mut arrays, name) {
         Some(array) if array.shape == shape => {
             report.loaded.push(name.to_owned());
-            tensor(array.values.clone(), [array.values.len()], &weights.device())
+            let length = array.values.len();
+            tensor(array.values, [length], &weights.device())
         }
         // A head for other classes is no reason to refuse a backbone.
         Some(_) if is_head(name) => {
@@ -137,16 +148,19 @@ pub fn load<M: Module>(model: M, path: &Path, arrays: &Arrays) -> Result<(M, Loa
             weights
         }
     });
-    report.skipped = arrays.keys().filter(|name| !report.loaded.contains(name)).cloned().collect();
+    report.skipped = names.into_iter().filter(|name| !report.loaded.contains(name)).collect();
     let absent = report.missing.iter().filter(|name| !is_head(name)).cloned();
     misfits.extend(absent.map(|name| format!("`{name}` is missing")));
     if misfits.is_empty() { Ok((model, report)) } else { Err(other_architecture(path, &misfits)) }
 }
 
 /// The array of a name; statistics of foregrounds start as those of whole images.
-fn find<'a>(arrays: &BTreeMap<String, &'a Array>, name: &str) -> Option<&'a Array> {
+fn take(arrays: &mut Arrays, name: &str) -> Option<Array> {
+    if !params::is_statistic(name) {
+        return arrays.remove(name);
+    }
     let of_whole_images = || arrays.get(&name.replace(".foreground_", ".running_"));
-    arrays.get(name).or_else(of_whole_images).copied()
+    arrays.get(name).or_else(of_whole_images).cloned()
 }
 
 fn is_head(name: &str) -> bool {
@@ -161,27 +175,68 @@ fn our_name(name: &str) -> String {
         .replace("cl32.to_modalities.", "classifier.")
 }
 
-fn read_safetensors(path: &Path) -> Result<Arrays> {
-    let bytes = fs::read(path).map_err(Error::file("read", path))?;
-    arrays(path, &bytes)
+/// A safetensors file whose header has been read.
+struct SafetensorsFile<'a> {
+    path: &'a Path,
+    header: Metadata,
+    /// At the first tensor.
+    rest: fs::File,
 }
 
-fn arrays(path: &Path, bytes: &[u8]) -> Result<Arrays> {
-    let file = SafeTensors::deserialize(bytes).map_err(|error| broken(path, &error))?;
-    let mut arrays = Arrays::new();
-    for (name, view) in file.iter() {
-        let kind = match view.dtype() {
-            Dtype::F32 => Float::Single,
-            Dtype::F64 => Float::Double,
-            Dtype::F16 => Float::Half,
-            Dtype::BF16 => Float::Brain,
-            // Counters such as `num_batches_tracked`.
-            _ => continue,
-        };
-        let values = kind.decode(view.data());
-        arrays.insert(name.to_owned(), Array { shape: view.shape().to_vec(), values });
+impl<'a> SafetensorsFile<'a> {
+    fn open(path: &'a Path) -> Result<Self> {
+        let unreadable = Error::file("read", path);
+        let (mut file, length) = fs::File::open(path)
+            .and_then(|file| file.metadata().map(|metadata| (file, metadata.len())))
+            .map_err(unreadable)?;
+        let mut size = [0; 8];
+        file.read_exact(&mut size).map_err(|error| broken(path, &error))?;
+        let size = u64::from_le_bytes(size);
+        if size > length {
+            return Err(broken(path, &"its header is cut short"));
+        }
+        let mut header = Vec::new();
+        let read = (&mut file).take(size).read_to_end(&mut header);
+        read.map_err(Error::file("read", path))?;
+        // Checks as well that tensors follow each other, each as long as its shape says.
+        let header: Metadata =
+            serde_json::from_slice(&header).map_err(|error| broken(path, &error))?;
+        if 8 + size + header.data_len() as u64 != length {
+            return Err(broken(path, &"it is not as long as its header says"));
+        }
+        Ok(Self { path, header, rest: file })
     }
-    Ok(arrays)
+
+    /// Reads the tensors one by one, without a copy of the file beside them.
+    fn arrays(mut self) -> Result<Arrays> {
+        let mut arrays = Arrays::new();
+        let mut block = [0; BLOCK];
+        for name in self.header.offset_keys() {
+            let info = self.header.info(&name).expect("the header has its own names");
+            let kind = match info.dtype {
+                Dtype::F32 => Some(Float::Single),
+                Dtype::F64 => Some(Float::Double),
+                Dtype::F16 => Some(Float::Half),
+                Dtype::BF16 => Some(Float::Brain),
+                // Counters such as `num_batches_tracked`.
+                _ => None,
+            };
+            let (start, end) = info.data_offsets;
+            let mut bytes = (&mut self.rest).take((end - start) as u64);
+            let Some(kind) = kind else {
+                io::copy(&mut bytes, &mut io::sink()).map_err(Error::file("read", self.path))?;
+                continue;
+            };
+            let mut values = Vec::with_capacity(info.shape.iter().product());
+            for from in (start..end).step_by(BLOCK) {
+                let block = &mut block[..BLOCK.min(end - from)];
+                bytes.read_exact(block).map_err(Error::file("read", self.path))?;
+                kind.decode(block, &mut values);
+            }
+            arrays.insert(name, Array { shape: info.shape.clone(), values });
+        }
+        Ok(arrays)
+    }
 }
 
 fn read_pytorch(path: &Path) -> Result<Arrays> {
@@ -205,7 +260,8 @@ fn read_pytorch(path: &Path) -> Result<Arrays> {
             _ => continue,
         };
         let shape = found.shape().to_vec();
-        let values = kind.decode(&found.read().map_err(Error::file("read", path))?);
+        let mut values = Vec::new();
+        kind.decode(&found.read().map_err(Error::file("read", path))?, &mut values);
         if values.len() != shape.iter().product::<usize>() {
             return Err(broken(path, &format!("`{name}` is cut short")));
         }
@@ -224,15 +280,16 @@ enum Float {
 }
 
 impl Float {
-    fn decode(self, bytes: &[u8]) -> Vec<f32> {
-        fn each<const N: usize>(bytes: &[u8], decode: impl Fn([u8; N]) -> f32) -> Vec<f32> {
-            bytes.as_chunks().0.iter().map(|chunk| decode(*chunk)).collect()
+    /// Appends the numbers that `bytes` stand for; bytes of an incomplete last one are left out.
+    fn decode(self, bytes: &[u8], values: &mut Vec<f32>) {
+        fn each<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
+            bytes.as_chunks().0.iter().copied()
         }
         match self {
-            Self::Half => each(bytes, |b| f16::from_le_bytes(b).to_f32()),
-            Self::Brain => each(bytes, |b| bf16::from_le_bytes(b).to_f32()),
-            Self::Single => each(bytes, f32::from_le_bytes),
-            Self::Double => each(bytes, |b| f64::from_le_bytes(b) as f32),
+            Self::Half => values.extend(each(bytes).map(|b| f16::from_le_bytes(b).to_f32())),
+            Self::Brain => values.extend(each(bytes).map(|b| bf16::from_le_bytes(b).to_f32())),
+            Self::Single => values.extend(each(bytes).map(f32::from_le_bytes)),
+            Self::Double => values.extend(each(bytes).map(|b| f64::from_le_bytes(b) as f32)),
         }
     }
 }
@@ -310,7 +367,7 @@ mod tests {
         let source = params::collect(&model(5, 1));
         let prefixed: Arrays =
             source.iter().map(|(name, array)| (format!("module.{name}"), array.clone())).collect();
-        let (loaded, report) = load(model(2, 2), Path::new("w"), &prefixed).unwrap();
+        let (loaded, report) = load(model(2, 2), Path::new("w"), prefixed).unwrap();
         let loaded = params::collect(&loaded);
         assert_eq!(loaded["layer3.0.conv1.weight"], source["layer3.0.conv1.weight"]);
         assert_eq!(report.missing.len(), 4, "{:?}", report.missing);
@@ -321,7 +378,7 @@ mod tests {
     fn an_incomplete_backbone_is_refused() {
         let mut arrays = params::collect(&model(2, 1));
         arrays.remove("layer2.0.bn1.bias");
-        let message = load(model(2, 2), Path::new("w.pth"), &arrays).unwrap_err().to_string();
+        let message = load(model(2, 2), Path::new("w.pth"), arrays).unwrap_err().to_string();
         assert!(message.contains("layer2.0.bn1.bias") && message.contains("w.pth"), "{message}");
     }
 }

@@ -74,7 +74,7 @@ impl Trained {
                 let path = run.best();
                 let (arrays, note) = weights::read_with_note::<WeightsNote>(&path)?;
                 let network = learner.blank(&config, note.classes.len(), device);
-                let (network, loaded) = weights::load(network, &path, &arrays)?;
+                let (network, loaded) = weights::load(network, &path, arrays)?;
                 if !loaded.missing.is_empty() {
                     return Err(incomplete(path, &loaded));
                 }

@@ -142,14 +142,14 @@ impl<'a, L: Learner> Training<'a, L> {
                 if saved.dataset != position.dataset {
                     return Err(other_dataset(run));
                 }
-                (model, _) = weights::load(model, &run.checkpoint(), &weights)?;
+                (model, _) = weights::load(model, &run.checkpoint(), weights)?;
                 let updates = saved.updates;
                 optimizer = Optimizer::resume(config.optimizer.clone(), updates, memory);
                 position = saved;
             }
             None => match task.weights {
                 Some(path) if L::HAS_BACKBONE => {
-                    let (loaded, report) = weights::load(model, path, &weights::read(path)?)?;
+                    let (loaded, report) = weights::load(model, path, weights::read(path)?)?;
                     model = loaded;
                     observer.hear(&Event::Note(&report.to_string()));
                 }
@@ -309,7 +309,7 @@ impl<'a, L: Learner> Training<'a, L> {
     fn finish(mut self, _observer: &mut dyn Observer) -> Result<Ending> {
         if self.task.config.model.recalibrate {
             let best = self.run.best();
-            let (kept, _) = weights::load(self.model().clone(), &best, &weights::read(&best)?)?;
+            let (kept, _) = weights::load(self.model().clone(), &best, weights::read(&best)?)?;
             self.model = Some(kept);
             self.recalibrate()?;
             self.write_weights(&best)?;

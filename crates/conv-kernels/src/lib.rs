@@ -14,8 +14,10 @@ pub mod peak;
 pub mod pool;
 pub mod resize;
 
+mod huge_pages;
 mod scratch;
 mod shared;
 mod simd;
 
+pub use huge_pages::HugePages;
 pub use simd::Isa;

@@ -4,6 +4,7 @@
 
 use std::{
     cell::RefCell,
+    mem::MaybeUninit,
     ops::{Deref, DerefMut},
 };
 
@@ -91,7 +92,10 @@ pub(crate) struct AlignedFloats {
 impl AlignedFloats {
     /// All zero.
     pub(crate) fn zeroed(len: usize) -> Self {
-        Self { lines: vec![Line([0.0; LINE]); len.div_ceil(LINE)] }
+        let lines: Box<[MaybeUninit<Line>]> = Box::new_zeroed_slice(len.div_ceil(LINE));
+        // SAFETY: `Line` is floats, and zero bytes are the float zero. The macro `vec!` would write
+        // them once more over memory that the system hands out cleared.
+        Self { lines: unsafe { lines.assume_init() }.into_vec() }
     }
 
     pub(crate) fn as_slice(&self) -> &[f32] {

@@ -19,8 +19,13 @@ mod weights;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use conv_kernels::HugePages;
 
 use crate::ui::Ui;
+
+/// Maps and weights are blocks of megabytes, which the system hands out page by page.
+#[global_allocator]
+static MEMORY: HugePages = HugePages;
 
 /// Localize objects pixel by pixel, learning from image labels alone
 #[derive(Debug, Parser)]

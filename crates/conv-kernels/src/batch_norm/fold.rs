@@ -1,5 +1,7 @@
 //! Batch norm of evaluation, folded into the convolution before it.
 
+use rayon::prelude::*;
+
 use super::BatchNorm;
 
 /// Weights `[out_channels, …]` and bias of the one convolution that equals convolution + norm.
@@ -7,13 +9,14 @@ pub fn fold(norm: &BatchNorm<'_>, weights: &[f32]) -> (Vec<f32>, Vec<f32>) {
     let channels = norm.channels();
     assert_eq!(weights.len() % channels, 0, "weights do not match the batch norm");
     let scales = norm.scales();
-    let per_output = weights.len() / channels;
-    let scaled = weights
-        .chunks_exact(per_output.max(1))
-        .zip(&scales)
-        .flat_map(|(weights, scale)| weights.iter().map(move |weight| weight * scale));
+    let per_output = (weights.len() / channels).max(1);
+    let mut scaled = vec![0.0; weights.len()];
+    let outputs = scaled.par_chunks_exact_mut(per_output).zip(weights.par_chunks_exact(per_output));
+    outputs.zip(&scales).for_each(|((scaled, weights), scale)| {
+        scaled.iter_mut().zip(weights).for_each(|(scaled, weight)| *scaled = weight * scale);
+    });
     let bias = (0..channels).map(|c| norm.beta[c] - norm.mean[c] * scales[c]);
-    (scaled.collect(), bias.collect())
+    (scaled, bias.collect())
 }
 
 #[cfg(test)]

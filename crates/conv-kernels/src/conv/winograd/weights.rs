@@ -10,6 +10,10 @@ use crate::{
     simd::{Isa, Kernel, Simd},
 };
 
+/// Source channels transformed at a time. Points lie far apart, at addresses that share their place
+/// in the cache: written one by one, each would push the others out half-written.
+const BLOCK: usize = 16;
+
 /// Transformed weights, `[point][panel of result channels][source channel][lane]`.
 #[derive(Clone)]
 pub(crate) struct PackedPoints {
@@ -77,23 +81,31 @@ impl Kernel for Panel<'_> {
 
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
-        let (lanes, sources) = (V * S::LANES, self.packed.sources);
+        let (lanes, sources, panels) = (V * S::LANES, self.packed.sources, self.packed.panels());
         let mut taps = scratch::floats(9 * lanes);
         taps.fill(0.0);
-        for source in 0..sources {
-            self.gather(source, lanes, &mut taps);
-            for j in 0..V {
-                let mut kernel = [simd.zero(); 9];
-                for t in 0..9 {
-                    kernel[t] = simd.load(&taps[t * lanes + j * S::LANES..]);
+        let mut block = scratch::floats(POINTS * BLOCK * lanes);
+        for first in (0..sources).step_by(BLOCK) {
+            let count = BLOCK.min(sources - first);
+            for source in 0..count {
+                self.gather(first + source, lanes, &mut taps);
+                for j in 0..V {
+                    let mut kernel = [simd.zero(); 9];
+                    for t in 0..9 {
+                        kernel[t] = simd.load(&taps[t * lanes + j * S::LANES..]);
+                    }
+                    let points = transform::kernel(simd, &kernel);
+                    for point in 0..POINTS {
+                        let at = (point * BLOCK + source) * lanes + j * S::LANES;
+                        simd.store(&mut block[at..], points[point]);
+                    }
                 }
-                let points = transform::kernel(simd, &kernel);
-                for point in 0..POINTS {
-                    let panel = point * self.packed.panels() + self.panel;
-                    let at = (panel * sources + source) * lanes + j * S::LANES;
-                    // SAFETY: a panel is written by one task only.
-                    simd.store(unsafe { self.values.part(at, S::LANES) }, points[point]);
-                }
+            }
+            for point in 0..POINTS {
+                let at = ((point * panels + self.panel) * sources + first) * lanes;
+                // SAFETY: a panel is written by one task only.
+                let target = unsafe { self.values.part(at, count * lanes) };
+                target.copy_from_slice(&block[point * BLOCK * lanes..][..count * lanes]);
             }
         }
     }
