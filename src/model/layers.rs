@@ -6,11 +6,12 @@ use burn::{
     module::{Module, Param, RunningState},
     tensor::{Device, Tensor, TensorData},
 };
-use conv_kernels::conv::Filter;
+use conv_kernels::{batch_norm::Moments, conv::Filter};
 
+pub use super::fused::Shortcut;
 use super::{
     composed,
-    fused::{self, ConvNorm, Inputs, Packed},
+    fused::{self, Chain, FusedUnit, Packed},
 };
 use crate::config::Kernels;
 
@@ -59,11 +60,14 @@ pub struct Conv {
     packed: Packed,
 }
 
-/// What follows a batch norm.
-#[derive(Debug, Default)]
+/// A convolution and its batch norm.
+pub type Unit<'a> = (&'a Conv, &'a BatchNorm);
+
+/// What follows the last of some units.
+#[derive(Debug, Clone, Default)]
 pub struct After {
-    /// Added to the normalized values, `[B, h, w, out]`.
-    pub shortcut: Option<Tensor<4>>,
+    /// Added to the normalized values.
+    pub shortcut: Shortcut,
     /// Whether negative values become zero in the end.
     pub relu: bool,
 }
@@ -71,8 +75,62 @@ pub struct After {
 impl After {
     /// A ReLU.
     pub fn relu() -> Self {
-        Self { shortcut: None, relu: true }
+        Self { shortcut: Shortcut::None, relu: true }
     }
+}
+
+/// Up to three units, each of which convolves, normalizes and rectifies; `after` is for the last.
+///
+/// Shapes: `[B, H, W, in]` → `[B, h, w, out]`.
+pub fn chain(units: &[Unit<'_>], x: Tensor<4>, after: After, pass: Pass) -> Tensor<4> {
+    let fused = units.iter().all(|(conv, _)| conv.kernels == Kernels::Fused);
+    if fused && fused::reaches(&x) {
+        chain_fused(units, x, after, pass)
+    } else {
+        chain_composed(units, x, after, pass)
+    }
+}
+
+fn chain_fused(units: &[Unit<'_>], x: Tensor<4>, after: After, pass: Pass) -> Tensor<4> {
+    let device = x.device().inner();
+    let fused = units.iter().map(|(conv, norm)| FusedUnit {
+        filter: conv.filter(),
+        packed: conv.packed.clone(),
+        running: match pass {
+            Pass::Evaluate(branch) => Some(norm.statistics(branch).map(Tensor::inner)),
+            _ => None,
+        },
+        epsilon: EPSILON as f32,
+        weight: conv.weight.val(),
+        gamma: norm.weight.val(),
+        beta: norm.bias.val(),
+    });
+    let chain = Chain { units: fused.collect(), shortcut: after.shortcut, relu: after.relu };
+    let found = chain.forward(x);
+    for ((_, norm), moments) in units.iter().zip(found.moments) {
+        if let Some(Moments { mean, variance, count }) = moments {
+            let channel = |values: Vec<f32>| {
+                let length = values.len();
+                tensor(values, [length], &device)
+            };
+            norm.learn([channel(mean), channel(variance)], count, pass);
+        }
+    }
+    found.output
+}
+
+fn chain_composed(units: &[Unit<'_>], x: Tensor<4>, after: After, pass: Pass) -> Tensor<4> {
+    let shortcut = match after.shortcut {
+        Shortcut::None => None,
+        Shortcut::Input => Some(x.clone()),
+        Shortcut::Of(shortcut) => Some(shortcut),
+    };
+    let (last, before) = units.split_last().expect("a chain has at least one unit");
+    let within = before
+        .iter()
+        .fold(x, |x, (conv, norm)| composed::finish(conv.normalized(norm, x, pass), None, true));
+    let (conv, norm) = last;
+    composed::finish(conv.normalized(norm, within, pass), shortcut, after.relu)
 }
 
 impl Conv {
@@ -93,59 +151,17 @@ impl Conv {
         Self { kernels, ..self }
     }
 
-    /// Convolves, normalizes, adds the shortcut and rectifies.
-    ///
-    /// Shapes: `[B, H, W, in]` → `[B, ⌈H/stride⌉, ⌈W/stride⌉, out]`.
-    pub fn forward(&self, norm: &BatchNorm, x: Tensor<4>, after: After, pass: Pass) -> Tensor<4> {
-        if self.kernels == Kernels::Fused && fused::reaches(&x) {
-            self.fused(norm, x, after, pass)
-        } else {
-            self.composed(norm, x, after, pass)
-        }
-    }
-
-    fn fused(&self, norm: &BatchNorm, x: Tensor<4>, after: After, pass: Pass) -> Tensor<4> {
-        let running = match pass {
-            Pass::Evaluate(branch) => Some(norm.statistics(branch).map(Tensor::inner)),
-            _ => None,
-        };
-        let layers = ConvNorm {
-            filter: self.filter(),
-            packed: self.packed.clone(),
-            running,
-            epsilon: EPSILON as f32,
-            relu: after.relu,
-        };
-        let device = x.device().inner();
-        let found = layers.forward(Inputs {
-            x,
-            weight: self.weight.val(),
-            gamma: norm.weight.val(),
-            beta: norm.bias.val(),
-            shortcut: after.shortcut,
-        });
-        if let Some(moments) = found.moments {
-            let channel = |values: Vec<f32>| {
-                let length = values.len();
-                tensor(values, [length], &device)
-            };
-            norm.learn([channel(moments.mean), channel(moments.variance)], moments.count, pass);
-        }
-        found.output
-    }
-
-    fn composed(&self, norm: &BatchNorm, x: Tensor<4>, after: After, pass: Pass) -> Tensor<4> {
+    /// Convolves and normalizes by operations that every device has.
+    fn normalized(&self, norm: &BatchNorm, x: Tensor<4>, pass: Pass) -> Tensor<4> {
         let x = composed::conv(x, self.weight.val(), self.stride, self.dilation);
         let (gamma, beta) = (norm.weight.val(), norm.bias.val());
-        let normalized = if let Pass::Evaluate(branch) = pass {
-            composed::norm_by(x, gamma, beta, norm.statistics(branch), EPSILON)
-        } else {
-            let [batch, height, width, _] = x.dims();
-            let (normalized, moments) = composed::norm_by_batch(x, gamma, beta, EPSILON);
-            norm.learn(moments.map(Tensor::inner), batch * height * width, pass);
-            normalized
-        };
-        composed::finish(normalized, after.shortcut, after.relu)
+        if let Pass::Evaluate(branch) = pass {
+            return composed::norm_by(x, gamma, beta, norm.statistics(branch), EPSILON);
+        }
+        let [batch, height, width, _] = x.dims();
+        let (normalized, moments) = composed::norm_by_batch(x, gamma, beta, EPSILON);
+        norm.learn(moments.map(Tensor::inner), batch * height * width, pass);
+        normalized
     }
 
     fn filter(&self) -> Filter {
@@ -253,13 +269,11 @@ mod tests {
         rng::{Purpose, Stream},
     };
 
-    /// One convolution with its batch norm, and what is sent through it.
+    /// Units in a row, and what is sent through them.
     struct Case {
-        conv: Conv,
-        norm: BatchNorm,
+        units: Vec<(Conv, BatchNorm)>,
         x: Tensor<4>,
-        shortcut: Option<Tensor<4>>,
-        relu: bool,
+        after: After,
         pass: Pass,
     }
 
@@ -267,54 +281,68 @@ mod tests {
     type Outcome = Vec<Vec<f32>>;
 
     impl Case {
+        /// One unit, a shortcut of its own and a ReLU.
         fn new(channels: [usize; 2], kernel: usize, stride: usize, dilation: usize) -> Self {
-            let device = device::cpu().autodiff();
-            let mut draw = Drawing(Stream::new(3, Purpose::Synthetic, 0, kernel as u64));
-            let [input, output] = channels;
-            let mut conv = Conv::new(channels, kernel, stride, dilation, &device);
-            conv.weight = Param::from_tensor(draw.tensor([output, input, kernel, kernel], &device));
-            let mut norm = BatchNorm::new(output, false, &device);
-            norm.weight = Param::from_tensor(draw.tensor([output], &device) + 1.0);
-            norm.bias = Param::from_tensor(draw.tensor([output], &device));
-            let x = draw.tensor([2, 9, 11, input], &device).require_grad();
-            let size = [9_usize, 11].map(|side| side.div_ceil(stride));
-            let shortcut = draw.tensor([2, size[0], size[1], output], &device).require_grad();
-            let pass = Pass::Train(Branch::Whole);
-            Self { conv, norm, x, shortcut: Some(shortcut), relu: true, pass }
+            Self::chain(&[(channels, kernel, stride, dilation)])
         }
 
-        fn outcome(
-            &self,
-            way: impl Fn(&Conv, &BatchNorm, Tensor<4>, After, Pass) -> Tensor<4>,
-        ) -> Outcome {
-            let Self { conv, norm, x, shortcut, relu, pass } = self;
-            // Clones share their running statistics, so every outcome starts by resetting them.
-            for (running, value) in [(&norm.running_mean, 0.0), (&norm.running_var, 1.0)] {
-                running.update(running.value().full_like(value));
-                running.value_sync();
+        fn chain(shapes: &[([usize; 2], usize, usize, usize)]) -> Self {
+            let device = device::cpu().autodiff();
+            let kernel = shapes[0].1 as u64;
+            let mut draw = Drawing(Stream::new(3, Purpose::Synthetic, 0, kernel));
+            let mut size = [9_usize, 11];
+            let mut units = Vec::new();
+            for &([input, output], kernel, stride, dilation) in shapes {
+                let mut conv = Conv::new([input, output], kernel, stride, dilation, &device);
+                let weight = draw.tensor([output, input, kernel, kernel], &device);
+                conv.weight = Param::from_tensor(weight);
+                let mut norm = BatchNorm::new(output, false, &device);
+                norm.weight = Param::from_tensor(draw.tensor([output], &device) + 1.0);
+                norm.bias = Param::from_tensor(draw.tensor([output], &device));
+                size = size.map(|side| side.div_ceil(stride));
+                units.push((conv, norm));
             }
-            let after = After { shortcut: shortcut.clone(), relu: *relu };
-            let output = way(conv, norm, x.clone(), after, *pass);
+            let [input, output] = [shapes[0].0[0], shapes[shapes.len() - 1].0[1]];
+            let x = draw.tensor([2, 9, 11, input], &device).require_grad();
+            let shortcut = draw.tensor([2, size[0], size[1], output], &device).require_grad();
+            let after = After { shortcut: Shortcut::Of(shortcut), relu: true };
+            Self { units, x, after, pass: Pass::Train(Branch::Whole) }
+        }
+
+        fn outcome(&self, way: Way) -> Outcome {
+            let Self { units, x, after, pass } = self;
+            // Clones share their running statistics, so every outcome starts by resetting them.
+            for (_, norm) in units {
+                for (running, value) in [(&norm.running_mean, 0.0), (&norm.running_var, 1.0)] {
+                    running.update(running.value().full_like(value));
+                    running.value_sync();
+                }
+            }
+            let pairs: Vec<Unit<'_>> = units.iter().map(|(conv, norm)| (conv, norm)).collect();
+            let output = way(&pairs, x.clone(), after.clone(), *pass);
             // A loss that weighs every value differently.
             let [batch, height, width, channels] = output.dims();
             let count = batch * height * width * channels;
             let weights = (0..count).map(|i| (i as f32 * 0.37).sin()).collect();
             let weights = tensor(weights, output.dims(), &output.device().inner()).autodiff();
             let mut gradients = (output.clone() * weights).sum().backward();
-            let mut found = vec![
-                values(output.inner()),
-                values(x.grad_remove(&mut gradients).unwrap()),
-                values(conv.weight.val().grad_remove(&mut gradients).unwrap()),
-                values(norm.weight.val().grad_remove(&mut gradients).unwrap()),
-                values(norm.bias.val().grad_remove(&mut gradients).unwrap()),
-            ];
-            found.extend(shortcut.as_ref().map(|s| values(s.grad_remove(&mut gradients).unwrap())));
-            found.extend(norm.statistics(Branch::Whole).map(|statistic| values(statistic.inner())));
+            let mut found =
+                vec![values(output.inner()), values(x.grad_remove(&mut gradients).unwrap())];
+            if let Shortcut::Of(shortcut) = &after.shortcut {
+                found.push(values(shortcut.grad_remove(&mut gradients).unwrap()));
+            }
+            for (conv, norm) in units {
+                found.push(values(conv.weight.val().grad_remove(&mut gradients).unwrap()));
+                found.push(values(norm.weight.val().grad_remove(&mut gradients).unwrap()));
+                found.push(values(norm.bias.val().grad_remove(&mut gradients).unwrap()));
+                found.extend(norm.statistics(Branch::Whole).map(|one| values(one.inner())));
+            }
             found
         }
 
         fn assert_both_ways_agree(&self, name: &str) {
-            let (fused, composed) = (self.outcome(Conv::fused), self.outcome(Conv::composed));
+            let (fused, composed) = (self.outcome(chain_fused), self.outcome(chain_composed));
+            assert_eq!(fused.len(), composed.len());
             for (part, (fused, composed)) in fused.iter().zip(&composed).enumerate() {
                 assert_eq!(fused.len(), composed.len());
                 let scale = composed.iter().fold(1.0_f32, |scale, value| scale.max(value.abs()));
@@ -324,6 +352,8 @@ mod tests {
             }
         }
     }
+
+    type Way = fn(&[Unit<'_>], Tensor<4>, After, Pass) -> Tensor<4>;
 
     struct Drawing(Stream);
 
@@ -352,13 +382,34 @@ mod tests {
     }
 
     #[test]
+    fn chains_equal_their_parts_with_every_shortcut() {
+        let basic = [([16, 16], 3, 1, 1), ([16, 16], 3, 1, 1)];
+        let bottleneck = [([16, 8], 1, 1, 1), ([8, 8], 3, 1, 2), ([8, 16], 1, 1, 1)];
+        let strided = [([16, 8], 1, 1, 1), ([8, 8], 3, 2, 1), ([8, 32], 1, 1, 1)];
+        for (shapes, keeps_size) in [(&basic[..], true), (&bottleneck, true), (&strided, false)] {
+            for relu in [false, true] {
+                let mut case = Case::chain(shapes);
+                case.after.relu = relu;
+                case.assert_both_ways_agree(&format!("{shapes:?}, relu {relu}"));
+                case.after.shortcut = Shortcut::None;
+                case.assert_both_ways_agree(&format!("{shapes:?}, relu {relu}, no shortcut"));
+                if keeps_size {
+                    case.after.shortcut = Shortcut::Input;
+                    case.assert_both_ways_agree(&format!("{shapes:?}, relu {relu}, residual"));
+                }
+            }
+        }
+    }
+
+    #[test]
     fn every_pass_and_every_ending_is_the_same_in_both_ways() {
         let passes = [Pass::TrainOnly, Pass::Calibrate { seen: 3 }, Pass::Evaluate(Branch::Whole)];
         for pass in passes {
             for relu in [false, true] {
-                let mut case = Case { pass, relu, ..Case::new([16, 16], 3, 1, 1) };
+                let mut case = Case { pass, ..Case::new([16, 16], 3, 1, 1) };
+                case.after.relu = relu;
                 case.assert_both_ways_agree(&format!("{pass:?}, relu {relu}"));
-                case.shortcut = None;
+                case.after.shortcut = Shortcut::None;
                 case.assert_both_ways_agree(&format!("{pass:?}, relu {relu}, no shortcut"));
             }
         }
@@ -368,22 +419,25 @@ mod tests {
     fn prediction_folds_batch_norm_into_the_convolution() {
         let pass = Pass::Evaluate(Branch::Whole);
         for relu in [false, true] {
-            let mut case = Case { pass, relu, ..Case::new([16, 32], 3, 1, 1) };
+            let mut case = Case::chain(&[([16, 32], 3, 1, 1), ([32, 16], 1, 1, 1)]);
             for round in 0..2 {
-                let (conv, norm) = (case.conv.clone().valid(), case.norm.clone().valid());
-                let predicted =
-                    |way: fn(&Conv, &BatchNorm, Tensor<4>, After, Pass) -> Tensor<4>| {
-                        let shortcut = case.shortcut.clone().map(Tensor::inner);
-                        let after = After { shortcut, relu };
-                        values(way(&conv, &norm, case.x.clone().inner(), after, pass))
-                    };
-                let (fused, composed) = (predicted(Conv::fused), predicted(Conv::composed));
+                let frozen: Vec<(Conv, BatchNorm)> = case
+                    .units
+                    .iter()
+                    .map(|(conv, norm)| (conv.clone().valid(), norm.clone().valid()))
+                    .collect();
+                let pairs: Vec<Unit<'_>> = frozen.iter().map(|(conv, norm)| (conv, norm)).collect();
+                let predicted = |way: Way| {
+                    let after = After { shortcut: Shortcut::Input, relu };
+                    values(way(&pairs, case.x.clone().inner(), after, pass))
+                };
+                let (fused, composed) = (predicted(chain_fused), predicted(chain_composed));
                 for (a, b) in fused.iter().zip(&composed) {
                     assert!((a - b).abs() <= 2e-5, "relu {relu}, round {round}: {a} {b}");
                 }
                 // Statistics that moved are noticed.
-                let moved = case.norm.running_var.value().full_like(2.5);
-                case.norm.running_var = RunningState::new(moved);
+                let norm = &mut case.units[0].1;
+                norm.running_var = RunningState::new(norm.running_var.value().full_like(2.5));
             }
         }
     }
@@ -392,8 +446,9 @@ mod tests {
     fn new_weights_are_noticed() {
         let mut case = Case::new([16, 16], 3, 1, 1);
         case.assert_both_ways_agree("first");
-        let changed = case.conv.weight.val().inner() * 2.0 + 0.1;
-        case.conv.weight = Param::from_tensor(changed.autodiff());
+        let conv = &mut case.units[0].0;
+        let changed = conv.weight.val().inner() * 2.0 + 0.1;
+        conv.weight = Param::from_tensor(changed.autodiff());
         case.assert_both_ways_agree("second");
     }
 

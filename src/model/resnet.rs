@@ -4,6 +4,8 @@
 //! a bottleneck is on its 3×3 convolution, as in torchvision. Field names are
 //! torchvision's, so that its weights load by name.
 
+use std::iter;
+
 use burn::{
     module::Module,
     tensor::{Device, Tensor},
@@ -11,7 +13,7 @@ use burn::{
 
 use super::{
     composed::{channels_first, channels_last},
-    layers::{After, BatchNorm, Conv, Pass, max_pool},
+    layers::{After, BatchNorm, Conv, Pass, Shortcut, chain, max_pool},
 };
 use crate::config::{Backbone, ModelConfig, Statistics, Stem};
 
@@ -133,13 +135,10 @@ impl Resnet {
 
     /// What `layer1` to `layer4` give, each `[B, C, h, w]`; the last are the features.
     pub fn stages(&self, images: Tensor<4>, pass: Pass) -> [Tensor<4>; 4] {
-        let mut x = self.conv1.forward(&self.bn1, channels_last(images), After::relu(), pass);
-        for (conv, norm) in [(&self.conv2, &self.bn2), (&self.conv3, &self.bn3)] {
-            if let (Some(conv), Some(norm)) = (conv, norm) {
-                x = conv.forward(norm, x, After::relu(), pass);
-            }
-        }
-        x = max_pool(x);
+        let rest = [(&self.conv2, &self.bn2), (&self.conv3, &self.bn3)];
+        let rest = rest.into_iter().filter_map(|(conv, norm)| conv.as_ref().zip(norm.as_ref()));
+        let stem: Vec<_> = iter::once((&self.conv1, &self.bn1)).chain(rest).collect();
+        let mut x = max_pool(chain(&stem, channels_last(images), After::relu(), pass));
         self.layers().map(|layer| {
             x = layer.iter().fold(x.clone(), |x, block| block.forward(x, pass));
             channels_first(x.clone())
@@ -237,19 +236,15 @@ impl Block {
 
     /// Shapes: `[B, H, W, in]` → `[B, h, w, out]`.
     fn forward(&self, x: Tensor<4>, pass: Pass) -> Tensor<4> {
-        let within = self.conv1.forward(&self.bn1, x.clone(), After::relu(), pass);
         let shortcut = match &self.downsample {
-            Some((conv, norm)) => conv.forward(norm, x, After::default(), pass),
-            None => x,
-        };
-        let joined = After { shortcut: Some(shortcut), relu: true };
-        match (&self.conv3, &self.bn3) {
-            (Some(conv3), Some(bn3)) => {
-                let within = self.conv2.forward(&self.bn2, within, After::relu(), pass);
-                conv3.forward(bn3, within, joined, pass)
+            Some((conv, norm)) => {
+                Shortcut::Of(chain(&[(conv, norm)], x.clone(), After::default(), pass))
             }
-            _ => self.conv2.forward(&self.bn2, within, joined, pass),
-        }
+            None => Shortcut::Input,
+        };
+        let third = self.conv3.as_ref().zip(self.bn3.as_ref());
+        let units = [(&self.conv1, &self.bn1), (&self.conv2, &self.bn2)].into_iter().chain(third);
+        chain(&units.collect::<Vec<_>>(), x, After { shortcut, relu: true }, pass)
     }
 }
 

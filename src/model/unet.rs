@@ -17,7 +17,7 @@ use super::{
     Pass,
     composed::{channels_first, channels_last},
     init,
-    layers::{After, BatchNorm, Conv},
+    layers::{After, BatchNorm, Conv, chain},
     wildcat::Head,
 };
 use crate::config::Config;
@@ -98,13 +98,8 @@ impl Double {
     }
 
     fn forward(&self, x: Tensor<4>, pass: Pass) -> Tensor<4> {
-        self.second.forward(self.first.forward(x, pass), pass)
-    }
-}
-
-impl Unit {
-    fn forward(&self, x: Tensor<4>, pass: Pass) -> Tensor<4> {
-        self.conv.forward(&self.norm, x, After::relu(), pass)
+        let units = [&self.first, &self.second].map(|unit| (&unit.conv, &unit.norm));
+        chain(&units, x, After::relu(), pass)
     }
 }
 

@@ -5,21 +5,20 @@
 //! layer to the last, and nothing is copied between layers. On another device
 //! [`composed`](super::composed) does the same with Burn's own operations.
 
-mod conv_norm;
+mod chain;
 mod max_pool;
 mod memory;
 mod packed;
+mod unit;
 
 use burn::{
     backend::{Autodiff, Flex, autodiff::ops::NodeGuard, flex::FlexTensor, tensor::FloatTensor},
     tensor::{Tensor, TensorData},
 };
 
+pub use self::chain::Shortcut;
 pub(super) use self::{
-    conv_norm::{ConvNorm, Inputs},
-    max_pool::max_pool,
-    memory::give,
-    packed::Packed,
+    chain::Chain, max_pool::max_pool, memory::give, packed::Packed, unit::Unit as FusedUnit,
 };
 
 /// A tensor in host memory whose operations are recorded.
