@@ -142,7 +142,9 @@ impl Conv {
         dilation: usize,
         device: &Device,
     ) -> Self {
-        let weight = Param::from_tensor(Tensor::zeros([output, input, kernel, kernel], device));
+        // `Tensor::zeros` would write them; these pages stay untouched until weights are known.
+        let zeros = vec![0.0; output * input * kernel * kernel];
+        let weight = Param::from_tensor(tensor(zeros, [output, input, kernel, kernel], device));
         Self { weight, stride, dilation, kernels: Kernels::Fused, packed: Packed::default() }
     }
 

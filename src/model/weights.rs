@@ -5,7 +5,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt, fs,
-    io::{self, Read as _, Write as _},
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     path::Path,
 };
 
@@ -14,9 +14,10 @@ use burn::{
     store::pytorch_reader::{DType as TorchType, PytorchReader},
 };
 use half::{bf16, f16};
+use rayon::prelude::*;
 use safetensors::{
     Dtype,
-    tensor::{Metadata, TensorView},
+    tensor::{Metadata, TensorInfo, TensorView},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -179,16 +180,15 @@ fn our_name(name: &str) -> String {
 struct SafetensorsFile<'a> {
     path: &'a Path,
     header: Metadata,
-    /// At the first tensor.
-    rest: fs::File,
+    /// Where the first tensor starts.
+    start: u64,
 }
 
 impl<'a> SafetensorsFile<'a> {
     fn open(path: &'a Path) -> Result<Self> {
-        let unreadable = Error::file("read", path);
         let (mut file, length) = fs::File::open(path)
             .and_then(|file| file.metadata().map(|metadata| (file, metadata.len())))
-            .map_err(unreadable)?;
+            .map_err(Error::file("read", path))?;
         let mut size = [0; 8];
         file.read_exact(&mut size).map_err(|error| broken(path, &error))?;
         let size = u64::from_le_bytes(size);
@@ -196,46 +196,48 @@ impl<'a> SafetensorsFile<'a> {
             return Err(broken(path, &"its header is cut short"));
         }
         let mut header = Vec::new();
-        let read = (&mut file).take(size).read_to_end(&mut header);
-        read.map_err(Error::file("read", path))?;
+        file.take(size).read_to_end(&mut header).map_err(Error::file("read", path))?;
         // Checks as well that tensors follow each other, each as long as its shape says.
         let header: Metadata =
             serde_json::from_slice(&header).map_err(|error| broken(path, &error))?;
         if 8 + size + header.data_len() as u64 != length {
             return Err(broken(path, &"it is not as long as its header says"));
         }
-        Ok(Self { path, header, rest: file })
+        Ok(Self { path, header, start: 8 + size })
     }
 
-    /// Reads the tensors one by one, without a copy of the file beside them.
-    fn arrays(mut self) -> Result<Arrays> {
-        let mut arrays = Arrays::new();
+    /// Reads the tensors, several at a time and without a copy of the file beside them.
+    fn arrays(&self) -> Result<Arrays> {
+        let open = || fs::File::open(self.path);
+        let names = self.header.offset_keys();
+        let read = names.par_iter().map_init(open, |file, name| {
+            let file = file.as_mut().map_err(|error| io::Error::from(error.kind()))?;
+            let info = self.header.info(name).expect("the header has its own names");
+            Ok(self.array(file, info)?.map(|array| (name.clone(), array)))
+        });
+        let read: io::Result<Vec<_>> = read.collect();
+        Ok(read.map_err(Error::file("read", self.path))?.into_iter().flatten().collect())
+    }
+
+    /// Reads one tensor, unless it is a counter such as `num_batches_tracked`.
+    fn array(&self, file: &mut fs::File, info: &TensorInfo) -> io::Result<Option<Array>> {
+        let kind = match info.dtype {
+            Dtype::F32 => Float::Single,
+            Dtype::F64 => Float::Double,
+            Dtype::F16 => Float::Half,
+            Dtype::BF16 => Float::Brain,
+            _ => return Ok(None),
+        };
+        let (start, end) = info.data_offsets;
+        file.seek(SeekFrom::Start(self.start + start as u64))?;
+        let mut values = Vec::with_capacity(info.shape.iter().product());
         let mut block = [0; BLOCK];
-        for name in self.header.offset_keys() {
-            let info = self.header.info(&name).expect("the header has its own names");
-            let kind = match info.dtype {
-                Dtype::F32 => Some(Float::Single),
-                Dtype::F64 => Some(Float::Double),
-                Dtype::F16 => Some(Float::Half),
-                Dtype::BF16 => Some(Float::Brain),
-                // Counters such as `num_batches_tracked`.
-                _ => None,
-            };
-            let (start, end) = info.data_offsets;
-            let mut bytes = (&mut self.rest).take((end - start) as u64);
-            let Some(kind) = kind else {
-                io::copy(&mut bytes, &mut io::sink()).map_err(Error::file("read", self.path))?;
-                continue;
-            };
-            let mut values = Vec::with_capacity(info.shape.iter().product());
-            for from in (start..end).step_by(BLOCK) {
-                let block = &mut block[..BLOCK.min(end - from)];
-                bytes.read_exact(block).map_err(Error::file("read", self.path))?;
-                kind.decode(block, &mut values);
-            }
-            arrays.insert(name, Array { shape: info.shape.clone(), values });
+        for from in (start..end).step_by(BLOCK) {
+            let block = &mut block[..BLOCK.min(end - from)];
+            file.read_exact(block)?;
+            kind.decode(block, &mut values);
         }
-        Ok(arrays)
+        Ok(Some(Array { shape: info.shape.clone(), values }))
     }
 }
 

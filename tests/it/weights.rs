@@ -51,6 +51,21 @@ fn what_is_no_weight_file_is_refused_by_name() {
     }
 }
 
+#[test]
+fn a_safetensors_file_must_be_as_long_as_its_header_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.safetensors");
+    let whole = fs::read(fixture("f32.safetensors")).unwrap();
+    let cut = whole[..whole.len() - 1].to_vec();
+    let longer = [&whole[..], &[0]].concat();
+    let endless = [&u64::MAX.to_le_bytes(), &whole[8..]].concat();
+    for bytes in [cut, longer, endless] {
+        fs::write(&path, bytes).unwrap();
+        let message = read(&path).unwrap_err().to_string();
+        assert!(message.contains("other.safetensors") && message.contains("hint:"), "{message}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

@@ -32,6 +32,17 @@ impl<'a> Shared<'a> {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(from), len) }
     }
 
+    /// `len` floats from `from` on, to be read.
+    ///
+    /// # Safety
+    /// No part that overlaps with this one is in use.
+    #[inline(always)]
+    pub(crate) unsafe fn view(&self, from: usize, len: usize) -> &'a [f32] {
+        assert!(from <= self.len && len <= self.len - from, "part lies outside of the slice");
+        // SAFETY: within bounds, and nobody writes there by the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.start.add(from), len) }
+    }
+
     /// The address of value `at`.
     ///
     /// # Safety

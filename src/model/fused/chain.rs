@@ -40,6 +40,7 @@ pub(in crate::model) struct Chain {
 
 /// What is added to the last normalized values.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, on its way into a block")]
 pub enum Shortcut {
     /// Nothing.
     #[default]
@@ -119,15 +120,10 @@ impl Chain {
             }
             layers.push(convolved);
         }
-        let kind = match &shortcut {
-            Shortcut::None => Path::None,
-            Shortcut::Input => Path::Input,
-            Shortcut::Of(_) => Path::Apart,
-        };
-        let shortcut = match shortcut {
-            Shortcut::None => None,
-            Shortcut::Input => Some(input.clone()),
-            Shortcut::Of(shortcut) => Some(nodes.leaf(shortcut)),
+        let (path, shortcut) = match shortcut {
+            Shortcut::None => (Path::None, None),
+            Shortcut::Input => (Path::Input, Some(input.clone())),
+            Shortcut::Of(shortcut) => (Path::Apart, Some(nodes.leaf(shortcut))),
         };
         let last = layers.last().expect("a chain has at least one unit");
         let output = last.finish(End { shortcut: shortcut.as_ref(), relu });
@@ -138,7 +134,7 @@ impl Chain {
             (true, Some(_)) => Relu::OfSum(output.clone()),
         };
         shortcut.into_iter().for_each(memory::give_back);
-        let output = nodes.register(Saved { input, layers, relu, shortcut: kind }, output);
+        let output = nodes.register(Saved { input, layers, relu, path }, output);
         Normalized { output, moments }
     }
 }
@@ -185,7 +181,7 @@ struct Saved {
     input: FlexTensor,
     layers: Vec<Convolved>,
     relu: Relu,
-    shortcut: Path,
+    path: Path,
 }
 
 /// What was rectified in the end.
@@ -217,9 +213,9 @@ impl<const N: usize> Backward<Flex, N> for ChainBackward {
     fn backward(self, ops: Ops<Saved, N>, grads: &mut Gradients, _: &mut Checkpointer) {
         let Ops { parents, node, state } = ops;
         let parent = |index: usize| parents.get(index).and_then(Option::as_ref);
-        let Saved { input, mut layers, relu, shortcut } = state;
+        let Saved { input, mut layers, relu, mut path } = state;
         let grad = grads.consume::<Flex>(&node);
-        let (shape, channels) = (dims(&grad), |values: &[f32]| [values.len()]);
+        let shape = dims(&grad);
         let mut grad = owned(grad);
 
         let mut end = match &relu {
@@ -227,7 +223,7 @@ impl<const N: usize> Backward<Flex, N> for ChainBackward {
             Relu::OfNorm => Activation::Relu,
             Relu::OfSum(output) => Activation::ReluOf(values(output)),
         };
-        let mut path = shortcut;
+        // On its way past the units, to their input.
         let mut past = None;
         while let Some(layer) = layers.pop() {
             let index = layers.len();
@@ -250,7 +246,7 @@ impl<const N: usize> Backward<Flex, N> for ChainBackward {
             }
             for (node, values) in [(gamma, &found.gamma), (beta, &found.beta)] {
                 if let Some(node) = node {
-                    grads.register::<Flex>(node.id, tensor(values.clone(), channels(values)));
+                    grads.register::<Flex>(node.id, tensor(values.clone(), [values.len()]));
                 }
             }
             if index > 0 {

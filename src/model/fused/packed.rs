@@ -119,7 +119,7 @@ impl Folded {
         let norm = BatchNorm { mean, variance, gamma, beta, epsilon };
         let (weights, bias) = fold(&norm, weights);
         let weights =
-            PackedWeights::forward(Isa::detect(), filter, Algorithm::fastest(filter), &weights);
+            PackedWeights::forward(Isa::detect(), filter, Algorithm::frugal(filter), &weights);
         Self { sources: sources.each_ref().map(Source::new), weights, bias }
     }
 }

@@ -23,7 +23,7 @@ pub fn forward(
 ) {
     check(conv, weights, input, output);
     epilogue.check(conv.filter().out_channels, output.len());
-    match weights.points() {
+    match weights.points(conv) {
         Some(points) => winograd::Pass::new(conv, points, input, epilogue).run(output, None),
         None => with_source(conv, input, |source| {
             gather(conv, weights, source, epilogue).run(output, None);
@@ -45,7 +45,7 @@ pub fn forward_with_moments(
     let finish = |sums: &[f32], block_pixels: &[usize]| {
         moments::merge(sums, channels, padded, conv.out_pixels(), block_pixels)
     };
-    if let Some(points) = weights.points() {
+    if let Some(points) = weights.points(conv) {
         let pass = winograd::Pass::new(conv, points, input, none);
         let mut sums = scratch::floats(MomentSink::len(pass.blocks(), padded));
         pass.run(output, Some(&MomentSink::new(&mut sums, padded)));

@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 
 use super::{
-    shape::Filter,
-    winograd::{self, PackedPoints},
+    shape::{Conv, Filter},
+    winograd::{self, PackedPoints, Points},
 };
 use crate::{scratch::AlignedFloats, simd::Isa};
 
@@ -44,6 +44,10 @@ pub enum Algorithm {
     Direct,
     /// F(4×4, 3×3): a quarter of the products, twice the rounding; see [`Algorithm::fastest`].
     Winograd,
+    /// The same, but packed weights take no more memory than plain ones: their transformed form,
+    /// four times as large, is computed in every pass and never leaves the cache. Where a batch
+    /// is too small for that to pay, sums are direct.
+    WinogradAnew,
 }
 
 impl Algorithm {
@@ -53,14 +57,19 @@ impl Algorithm {
         if winograd::suits(filter) { Self::Winograd } else { Self::Direct }
     }
 
-    /// The fastest, but for weights whose packed form would take much memory.
-    ///
-    /// Winograd's is four times as large as the weights: 38 MB for 512 × 512 channels.
+    /// Winograd as well, but without memory for transformed weights where they are large:
+    /// 38 MB for 512 × 512 channels.
     pub fn frugal(filter: &Filter) -> Self {
-        let small = filter.in_channels * filter.out_channels < 512 * 512;
-        if small { Self::fastest(filter) } else { Self::Direct }
+        let large = filter.in_channels * filter.out_channels >= LARGE;
+        match Self::fastest(filter) {
+            Self::Winograd if large => Self::WinogradAnew,
+            fastest => fastest,
+        }
     }
 }
+
+/// Channels in times channels out from which on [`Algorithm::frugal`] saves memory.
+const LARGE: usize = 512 * 512;
 
 /// Weights of a [`Filter`], ready for one direction and one instruction set.
 #[derive(Clone)]
@@ -68,7 +77,8 @@ pub struct PackedWeights {
     isa: Isa,
     filter: Filter,
     direction: Direction,
-    /// Empty for Winograd.
+    algorithm: Algorithm,
+    /// Empty where points are kept.
     classes: Vec<Class>,
     /// For each class, for each panel of result channels, `[tap][source channel][lane]`.
     panels: AlignedFloats,
@@ -106,16 +116,18 @@ impl PackedWeights {
             isa,
             filter: *filter,
             direction,
+            algorithm,
             classes: vec![],
             panels: AlignedFloats::default(),
             points: None,
         };
+        let fits = algorithm == Algorithm::Direct || winograd::suits(filter);
+        assert!(fits, "Winograd does not apply to {filter:?}");
         match algorithm {
             Algorithm::Winograd => {
-                assert!(winograd::suits(filter), "Winograd does not apply to {filter:?}");
                 packed.points = Some(PackedPoints::new(isa, filter, direction));
             }
-            Algorithm::Direct => packed.lay_out_panels(),
+            Algorithm::Direct | Algorithm::WinogradAnew => packed.lay_out_panels(),
         }
         packed.update(weights);
         packed
@@ -174,9 +186,13 @@ impl PackedWeights {
         }
     }
 
-    /// Transformed weights, where they are packed for Winograd.
-    pub(super) fn points(&self) -> Option<&PackedPoints> {
-        self.points.as_ref()
+    /// Transformed weights, where a convolution is to use them.
+    pub(super) fn points(&self, conv: &Conv) -> Option<Points<'_>> {
+        match self.algorithm {
+            Algorithm::Direct => None,
+            Algorithm::Winograd => self.points.as_ref().map(Points::Kept),
+            Algorithm::WinogradAnew => winograd::pays_anew(conv).then_some(Points::Anew(self)),
+        }
     }
 
     /// The instruction set they are packed for.

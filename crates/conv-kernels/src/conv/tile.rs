@@ -86,7 +86,8 @@ pub(super) unsafe fn accumulate<S: Simd, const R: usize, const V: usize>(
     *acc = sums;
 }
 
-/// One panel of a plain matrix product: `rows` of `width` floats, of which `depth` are summed.
+/// One panel of a plain matrix product: `rows` of `width` floats, of which `depth` are summed with
+/// `weights`, one row of a panel for each.
 ///
 /// Results go to rows of `step` floats; where `depth` starts later than 0, they are added to.
 #[inline(always)]
@@ -102,7 +103,7 @@ pub(super) fn multiply<S: Simd, const R: usize, const V: usize>(
     let lanes = V * S::LANES;
     let count = rows.len() / width;
     let stretch = Stretch { first_tap: 0, taps: 1, offset: depth.start, len: depth.len() };
-    let weights = &weights[depth.start * lanes..][..depth.len() * lanes];
+    let weights = &weights[..depth.len() * lanes];
     for first in (0..count).step_by(R) {
         let mut table = [rows.as_ptr(); R];
         for i in 0..R {

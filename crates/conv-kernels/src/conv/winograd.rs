@@ -11,9 +11,13 @@ mod tiles;
 mod transform;
 mod weights;
 
-pub(super) use self::{grad::backward_weights, pass::Pass, weights::PackedPoints};
+pub(super) use self::{
+    grad::backward_weights,
+    pass::Pass,
+    weights::{PackedPoints, Points},
+};
 
-use super::shape::Filter;
+use super::shape::{Conv, Filter};
 
 /// Results along one side of a tile.
 const OUT: usize = 4;
@@ -24,6 +28,14 @@ const POINTS: usize = SIDE * SIDE;
 /// Floats between the matrices of neighbouring points beyond their content: without it, the 36
 /// values of a tile would fall on the same few places of a cache.
 const GAP: usize = 16;
+
+/// Tiles up to which computing a kernel's points costs more than they save.
+const FEW_TILES: usize = 4;
+
+/// Whether there are enough tiles to compute the points of kernels for them alone.
+pub(super) fn pays_anew(conv: &Conv) -> bool {
+    tiles::Tiles::new(conv).count() > FEW_TILES
+}
 
 /// Whether the method fits: 3×3, stride 1, size kept, channels in whole vectors, not too many.
 pub(super) fn suits(filter: &Filter) -> bool {

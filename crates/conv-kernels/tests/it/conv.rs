@@ -11,11 +11,12 @@ use crate::reference::{self, assert_close, assert_within, noise};
 /// Rounding of single-precision sums, relative to the typical size of a result.
 const TOLERANCE: f64 = 2e-5;
 
-/// The direct algorithm, and the fastest where that is another.
+/// Those that apply.
 fn algorithms(filter: &Filter) -> Vec<Algorithm> {
-    let mut algorithms = vec![Algorithm::Direct, Algorithm::fastest(filter)];
-    algorithms.dedup();
-    algorithms
+    match Algorithm::fastest(filter) {
+        Algorithm::Direct => vec![Algorithm::Direct],
+        _ => vec![Algorithm::Direct, Algorithm::Winograd, Algorithm::WinogradAnew],
+    }
 }
 
 fn check(conv: &Conv, isa: Isa) {
@@ -212,4 +213,44 @@ fn winograd_rounds_at_most_three_times_as_much_as_the_plain_sum() {
     println!("forward and weights: direct {direct:?}, Winograd {winograd:?}");
     assert!(winograd.0 < 3.0 * direct.0 && winograd.1 < 3.0 * direct.1);
     assert!(winograd.0 < 2e-6 && winograd.1 < 2e-6);
+}
+
+#[test]
+fn kernels_evaluated_anew_give_the_same_bytes_as_kept_ones() {
+    for (channels, dilation, batch, side) in
+        [([160, 48], 1, 1, 15), ([16, 32], 2, 3, 21), ([48, 16], 1, 2, 70), ([272, 16], 4, 1, 19)]
+    {
+        let [input, output] = channels;
+        let filter = Filter::new(input, output, 3, 1).dilated(dilation);
+        let conv = Conv::new(filter, batch, side, side).unwrap();
+        let weights = noise(1, filter.weights());
+        for isa in Isa::available() {
+            let both = [Algorithm::Winograd, Algorithm::WinogradAnew].map(|algorithm| {
+                let packed = PackedWeights::forward(isa, &filter, algorithm, &weights);
+                let mut output = vec![f32::NAN; conv.output_len()];
+                let image = noise(2, conv.input_len());
+                let moments = conv::forward_with_moments(&conv, &packed, &image, &mut output);
+                let packed = PackedWeights::backward_data(isa, &filter, algorithm, &weights);
+                let mut back = vec![f32::NAN; conv.input_len()];
+                let grad = noise(3, conv.output_len());
+                conv::backward_data(&conv, &packed, &grad, None, &mut back);
+                (output, moments.mean, moments.variance, back)
+            });
+            assert!(both[0] == both[1], "{isa:?} {conv:?}");
+        }
+    }
+}
+
+#[test]
+fn few_tiles_are_convolved_directly_where_kernels_would_be_evaluated_anew() {
+    let filter = Filter::new(32, 32, 3, 1);
+    let conv = Conv::new(filter, 1, 8, 8).unwrap();
+    let (weights, image) = (noise(1, filter.weights()), noise(2, conv.input_len()));
+    let both = [Algorithm::Direct, Algorithm::WinogradAnew].map(|algorithm| {
+        let packed = PackedWeights::forward(Isa::detect(), &filter, algorithm, &weights);
+        let mut output = vec![f32::NAN; conv.output_len()];
+        conv::forward(&conv, &packed, &image, Epilogue::default(), &mut output);
+        output
+    });
+    assert!(both[0] == both[1]);
 }

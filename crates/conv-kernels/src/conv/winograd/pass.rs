@@ -2,7 +2,8 @@
 //!
 //! Tiles are transformed, multiplied and transformed back in blocks. Where there are many, each
 //! block is one task and stays within its core's cache; where there are few, every step is shared
-//! out among the cores. Both compute every value in the same order.
+//! out among the cores, and so it is where kernels are evaluated anew, once for many blocks. All
+//! compute every value in the same order.
 
 use std::ops::Range;
 
@@ -12,12 +13,13 @@ use super::{
     GAP, OUT, POINTS,
     tiles::{Tile, Tiles},
     transform,
-    weights::PackedPoints,
+    weights::{Points, evaluate_panel},
 };
 use crate::{
     conv::{
         epilogue::Epilogue,
         moments::MomentSink,
+        pack::PackedWeights,
         shape::Conv,
         tile::{DEPTH, multiply},
     },
@@ -32,10 +34,14 @@ const MAX_TILES: usize = 48;
 const BLOCK_FLOATS: usize = 112 * 1024;
 /// With fewer blocks, each step is shared out instead.
 const MANY_BLOCKS: usize = 8;
+/// Blocks for which kernels are evaluated anew: enough to make that cheap.
+const ANEW_BLOCKS: usize = 6;
+/// Source channels whose kernels are evaluated anew at a time, to stay within a second-level cache.
+const ANEW_SOURCES: usize = 128;
 
 /// One pass over a batch.
 pub(crate) struct Pass<'a> {
-    weights: &'a PackedPoints,
+    weights: Points<'a>,
     tiles: Tiles,
     source: &'a [f32],
     epilogue: Epilogue<'a>,
@@ -44,7 +50,7 @@ pub(crate) struct Pass<'a> {
 impl<'a> Pass<'a> {
     pub(crate) fn new(
         conv: &Conv,
-        weights: &'a PackedPoints,
+        weights: Points<'a>,
         source: &'a [f32],
         epilogue: Epilogue<'a>,
     ) -> Self {
@@ -74,31 +80,59 @@ impl<'a> Pass<'a> {
     /// Writes every pixel of `result`; `moments` collects sums of what is written.
     pub(crate) fn run(&self, result: &mut [f32], moments: Option<&MomentSink<'_>>) {
         let result = Shared::new(result);
-        if self.blocks() >= MANY_BLOCKS {
-            let len = self.block();
-            (0..self.blocks()).into_par_iter().with_max_len(1).for_each(|block| {
-                let mut memory = scratch::floats(self.points_len(len) + self.sums_len(len));
-                let (points, sums) = memory.split_at_mut(self.points_len(len));
-                let (points, sums) = (Shared::new(points), Shared::new(sums));
-                let tiles = self.block_tiles(block);
-                let stage = Stage { pass: self, first: tiles.start, len, points, sums };
-                stage.evaluate(tiles.clone());
-                stage.multiply(0..POINTS, tiles.len());
-                stage.finish(block, tiles, result, moments);
-            });
-            return;
+        let blocks = self.blocks();
+        match self.weights {
+            Points::Kept(_) if blocks >= MANY_BLOCKS => {
+                (0..blocks).into_par_iter().with_max_len(1).for_each(|block| {
+                    self.with_stage(self.block_tiles(block), self.block(), |stage| {
+                        stage.evaluate(stage.tiles.clone());
+                        stage.multiply(0..POINTS);
+                        stage.finish(block, stage.tiles.clone(), result, moments);
+                    });
+                });
+            }
+            Points::Kept(_) => self.run_in_steps(0..blocks, result, moments),
+            Points::Anew(_) => {
+                for first in (0..blocks).step_by(ANEW_BLOCKS) {
+                    let some = first..blocks.min(first + ANEW_BLOCKS);
+                    self.run_in_steps(some, result, moments);
+                }
+            }
         }
-        let count = self.tiles.count();
-        let mut memory = scratch::floats(self.points_len(count) + self.sums_len(count));
-        let (points, sums) = memory.split_at_mut(self.points_len(count));
-        let (points, sums) = (Shared::new(points), Shared::new(sums));
-        let stage = Stage { pass: self, first: 0, len: count, points, sums };
-        let each = || (0..self.blocks()).into_par_iter().with_max_len(1);
-        (0..count).into_par_iter().for_each(|tile| stage.evaluate(tile..tile + 1));
-        (0..POINTS).into_par_iter().with_max_len(1).for_each(|point| {
-            stage.multiply(point..point + 1, count);
+    }
+
+    /// Shares out every step of some blocks.
+    fn run_in_steps(
+        &self,
+        blocks: Range<usize>,
+        result: Shared<'_>,
+        moments: Option<&MomentSink<'_>>,
+    ) {
+        let tiles = self.block_tiles(blocks.start).start..self.block_tiles(blocks.end - 1).end;
+        self.with_stage(tiles.clone(), tiles.len(), |stage| {
+            tiles.clone().into_par_iter().for_each(|tile| stage.evaluate(tile..tile + 1));
+            match self.weights {
+                Points::Kept(_) => (0..POINTS).into_par_iter().with_max_len(1).for_each(|point| {
+                    stage.multiply(point..point + 1);
+                }),
+                Points::Anew(weights) => {
+                    (0..self.weights.panels()).into_par_iter().with_max_len(1).for_each(|panel| {
+                        self.weights.isa().run(MultiplyAnew { stage, weights, panel });
+                    });
+                }
+            }
+            blocks.into_par_iter().with_max_len(1).for_each(|block| {
+                stage.finish(block, self.block_tiles(block), result, moments);
+            });
         });
-        each().for_each(|block| stage.finish(block, self.block_tiles(block), result, moments));
+    }
+
+    /// Lends memory for some tiles, laid out as for `len` of them.
+    fn with_stage(&self, tiles: Range<usize>, len: usize, work: impl FnOnce(&Stage<'_>)) {
+        let mut memory = scratch::floats(self.points_len(len) + self.sums_len(len));
+        let (points, sums) = memory.split_at_mut(self.points_len(len));
+        let (points, sums) = (Shared::new(points), Shared::new(sums));
+        work(&Stage { pass: self, tiles, len, points, sums });
     }
 
     /// Floats from one point's inputs to the next's.
@@ -110,29 +144,29 @@ impl<'a> Pass<'a> {
         POINTS * self.points_step(tiles)
     }
 
-    /// Channels of the result filled up to whole panels.
-    fn padded(&self) -> usize {
-        self.weights.panels() * self.weights.isa().tile().columns
+    /// Channels of the result side by side in a panel.
+    fn lanes(&self) -> usize {
+        self.weights.isa().tile().columns
     }
 
-    /// Floats from one point's sums to the next's.
+    /// Floats from one point's sums to the next's, within a panel.
     fn sums_step(&self, tiles: usize) -> usize {
-        tiles * self.padded() + GAP
+        tiles * self.lanes() + GAP
     }
 
     fn sums_len(&self, tiles: usize) -> usize {
-        POINTS * self.sums_step(tiles)
+        self.weights.panels() * POINTS * self.sums_step(tiles)
     }
 }
 
-/// Tiles from `first` on, up to `len`: their inputs at each point and the sums over channels.
+/// Some tiles: their inputs at each point and the sums over channels, with room for `len` of them.
 struct Stage<'a> {
     pass: &'a Pass<'a>,
-    first: usize,
+    tiles: Range<usize>,
     len: usize,
     /// `[point][tile][source channel]`
     points: Shared<'a>,
-    /// `[point][tile][result channel]`
+    /// `[panel of result channels][point][tile][lane]`
     sums: Shared<'a>,
 }
 
@@ -141,8 +175,34 @@ impl Stage<'_> {
         self.pass.weights.isa().run(Evaluate { stage: self, tiles });
     }
 
-    fn multiply(&self, points: Range<usize>, tiles: usize) {
-        self.pass.weights.isa().run(Multiply { stage: self, points, tiles });
+    fn multiply(&self, points: Range<usize>) {
+        self.pass.weights.isa().run(Multiply { stage: self, points });
+    }
+
+    /// Inputs at a point, `[tile][source channel]`.
+    ///
+    /// # Safety
+    /// They are complete.
+    unsafe fn inputs(&self, point: usize) -> &[f32] {
+        let at = point * self.pass.points_step(self.len);
+        // SAFETY: complete inputs are only read.
+        unsafe { self.points.view(at, self.tiles.len() * self.pass.weights.sources()) }
+    }
+
+    /// Where the sums of a panel's point start.
+    fn sums_at(&self, panel: usize, point: usize) -> usize {
+        (panel * POINTS + point) * self.pass.sums_step(self.len)
+    }
+
+    /// Sums of a panel's point, `[tile][lane]`.
+    ///
+    /// # Safety
+    /// No other task uses them.
+    #[expect(clippy::mut_from_ref, reason = "as `Shared::part`, whose promise it passes on")]
+    unsafe fn sums(&self, panel: usize, point: usize) -> &mut [f32] {
+        let len = self.tiles.len() * self.pass.lanes();
+        // SAFETY: promised by the caller.
+        unsafe { self.sums.part(self.sums_at(panel, point), len) }
     }
 
     fn finish(
@@ -173,7 +233,7 @@ impl Kernel for Evaluate<'_> {
         let mut zeros = scratch::floats(channels);
         zeros.fill(0.0);
         for tile in self.tiles {
-            let row = (tile - self.stage.first) * channels;
+            let row = (tile - self.stage.tiles.start) * channels;
             let tile = pass.tiles.tile(tile);
             let points = &self.stage.points;
             evaluate(simd, &pass.tiles, tile, pass.source, &zeros, points, row, step);
@@ -221,7 +281,6 @@ pub(super) fn evaluate<S: Simd>(
 struct Multiply<'a> {
     stage: &'a Stage<'a>,
     points: Range<usize>,
-    tiles: usize,
 }
 
 impl Kernel for Multiply<'_> {
@@ -229,31 +288,54 @@ impl Kernel for Multiply<'_> {
 
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
-        let pass = self.stage.pass;
-        let (channels, padded) = (pass.weights.sources(), pass.padded());
-        let (points_step, sums_step) =
-            (pass.points_step(self.stage.len), pass.sums_step(self.stage.len));
-        for point in self.points {
-            // SAFETY: the inputs of a point are complete, and only read from now on.
-            let inputs =
-                unsafe { self.stage.points.part(point * points_step, self.tiles * channels) };
-            // SAFETY: the sums of a point are computed by one task only.
-            let sums = unsafe { self.stage.sums.part(point * sums_step, self.tiles * padded) };
-            for panel in 0..pass.weights.panels() {
-                let weights = pass.weights.panel(point, panel);
-                let at = panel * V * S::LANES;
+        let Self { stage, points } = self;
+        let Points::Kept(kept) = stage.pass.weights else {
+            unreachable!("points that are not kept have a step of their own")
+        };
+        let (channels, lanes) = (stage.pass.weights.sources(), stage.pass.lanes());
+        for point in points {
+            // SAFETY: this step follows the one that writes the inputs.
+            let inputs = unsafe { stage.inputs(point) };
+            for panel in 0..stage.pass.weights.panels() {
+                let weights = kept.panel(point, panel);
+                // SAFETY: the sums of a point are computed by one task only.
+                let sums = unsafe { stage.sums(panel, point) };
                 for from in (0..channels).step_by(DEPTH) {
                     let depth = from..channels.min(from + DEPTH);
-                    multiply::<S, R, V>(
-                        simd,
-                        inputs,
-                        channels,
-                        depth,
-                        weights,
-                        &mut sums[at..],
-                        padded,
-                    );
+                    let weights = &weights[from * lanes..];
+                    multiply::<S, R, V>(simd, inputs, channels, depth, weights, sums, lanes);
                 }
+            }
+        }
+    }
+}
+
+/// Step two with kernels evaluated on the way: one panel of result channels.
+struct MultiplyAnew<'a> {
+    stage: &'a Stage<'a>,
+    weights: &'a PackedWeights,
+    panel: usize,
+}
+
+impl Kernel for MultiplyAnew<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
+        let Self { stage, weights, panel } = self;
+        let (channels, lanes) = (weights.source_channels(), stage.pass.lanes());
+        let step = ANEW_SOURCES * lanes + GAP;
+        let mut kernels = scratch::floats(POINTS * step);
+        for from in (0..channels).step_by(ANEW_SOURCES) {
+            let depth = from..channels.min(from + ANEW_SOURCES);
+            evaluate_panel::<S, V>(simd, weights, panel, depth.clone(), &mut kernels, step);
+            for point in 0..POINTS {
+                // SAFETY: this step follows the one that writes the inputs.
+                let inputs = unsafe { stage.inputs(point) };
+                // SAFETY: the sums of a panel are computed by one task only.
+                let sums = unsafe { stage.sums(panel, point) };
+                let kernels = &kernels[point * step..];
+                multiply::<S, R, V>(simd, inputs, channels, depth.clone(), kernels, sums, lanes);
             }
         }
     }
@@ -274,18 +356,20 @@ impl Kernel for Finish<'_> {
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let pass = self.stage.pass;
-        let (channels, step) = (pass.weights.results(), pass.sums_step(self.stage.len));
+        let (channels, lanes) = (pass.weights.results(), pass.lanes());
+        let step = pass.sums_step(self.stage.len);
         let mut start = true;
         for index in self.tiles.clone() {
             let tile = pass.tiles.tile(index);
             let (rows, columns) = pass.tiles.extent(tile);
-            let row = (index - self.stage.first) * pass.padded();
+            let row = (index - self.stage.tiles.start) * lanes;
             for c in (0..channels).step_by(S::LANES) {
+                let first = self.stage.sums_at(c / lanes, 0) + row + c % lanes;
                 let mut points = [simd.zero(); POINTS];
-                for at in 0..POINTS {
+                for point in 0..POINTS {
                     // SAFETY: the sums are complete, and only read from now on.
-                    let from = unsafe { self.stage.sums.part(at * step + row + c, S::LANES) };
-                    points[at] = simd.load(from);
+                    let from = unsafe { self.stage.sums.view(first + point * step, S::LANES) };
+                    points[point] = simd.load(from);
                 }
                 let mut values = transform::output(simd, &points);
                 for i in 0..OUT {

@@ -1,10 +1,18 @@
 //! Kernels at the 36 points, in the order the micro-kernel reads.
+//!
+//! They take four times the memory of the weights. Kept, they serve all passes of a step; computed
+//! anew, they never leave the cache, and are the same to the bit.
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::{POINTS, transform};
 use crate::{
-    conv::{pack::Direction, shape::Filter},
+    conv::{
+        pack::{Direction, PackedWeights},
+        shape::Filter,
+    },
     scratch::{self, AlignedFloats},
     shared::Shared,
     simd::{Isa, Kernel, Simd},
@@ -13,6 +21,81 @@ use crate::{
 /// Source channels transformed at a time. Points lie far apart, at addresses that share their place
 /// in the cache: written one by one, each would push the others out half-written.
 const BLOCK: usize = 16;
+
+/// Where a pass finds kernels at their points.
+#[derive(Clone, Copy)]
+pub(crate) enum Points<'a> {
+    /// In memory.
+    Kept(&'a PackedPoints),
+    /// Nowhere: they are computed from panels of plain weights.
+    Anew(&'a PackedWeights),
+}
+
+impl Points<'_> {
+    pub(super) fn isa(&self) -> Isa {
+        match self {
+            Self::Kept(points) => points.isa,
+            Self::Anew(weights) => weights.isa(),
+        }
+    }
+
+    /// Channels of the image that is read.
+    pub(super) fn sources(&self) -> usize {
+        match self {
+            Self::Kept(points) => points.sources,
+            Self::Anew(weights) => weights.source_channels(),
+        }
+    }
+
+    /// Channels of the image that is written.
+    pub(super) fn results(&self) -> usize {
+        match self {
+            Self::Kept(points) => points.results,
+            Self::Anew(weights) => weights.result_channels(),
+        }
+    }
+
+    pub(super) fn panels(&self) -> usize {
+        self.results().div_ceil(self.isa().tile().columns)
+    }
+}
+
+/// Evaluates some source channels of a panel of plain weights, `[point][source channel][lane]`
+/// with `step` floats from one point to the next.
+#[inline(always)]
+pub(super) fn evaluate_panel<S: Simd, const V: usize>(
+    simd: S,
+    weights: &PackedWeights,
+    panel: usize,
+    sources: Range<usize>,
+    to: &mut [f32],
+    step: usize,
+) {
+    let (lanes, channels) = (V * S::LANES, weights.source_channels());
+    let taps = weights.panel(&weights.classes()[0], panel);
+    for (row, source) in sources.enumerate() {
+        for j in 0..V {
+            let mut kernel = [simd.zero(); 9];
+            for t in 0..9 {
+                let tap = turned(weights.direction(), t);
+                kernel[tap] = simd.load(&taps[(t * channels + source) * lanes + j * S::LANES..]);
+            }
+            let points = transform::kernel(simd, &kernel);
+            for point in 0..POINTS {
+                simd.store(&mut to[point * step + row * lanes + j * S::LANES..], points[point]);
+            }
+        }
+    }
+}
+
+/// The place of a tap: kernels are turned around for the way back.
+#[inline(always)]
+fn turned(direction: Direction, tap: usize) -> usize {
+    match direction {
+        Direction::Forward => tap,
+        Direction::BackwardData => 8 - tap,
+    }
+}
 
 /// Transformed weights, `[point][panel of result channels][source channel][lane]`.
 #[derive(Clone)]
@@ -45,19 +128,7 @@ impl PackedPoints {
         self.values = values;
     }
 
-    pub(super) fn isa(&self) -> Isa {
-        self.isa
-    }
-
-    pub(super) fn sources(&self) -> usize {
-        self.sources
-    }
-
-    pub(super) fn results(&self) -> usize {
-        self.results
-    }
-
-    pub(super) fn panels(&self) -> usize {
+    fn panels(&self) -> usize {
         self.results.div_ceil(self.isa.tile().columns)
     }
 
@@ -122,7 +193,7 @@ impl Panel<'_> {
             let forward = direction == Direction::Forward;
             let pair = if forward { result * sources + source } else { source * results + result };
             for (t, &weight) in self.weights[pair * 9..][..9].iter().enumerate() {
-                taps[if forward { t } else { 8 - t } * lanes + lane] = weight;
+                taps[turned(direction, t) * lanes + lane] = weight;
             }
         }
     }
