@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Require;
+use super::{MaskConfig, MaskGradient, Require};
 
 /// Whose reading of the method runs, see the table in `docs/method.md` §6.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ pub enum Fill {
     Blur,
 }
 
-/// Weights of the three terms of the loss; all 1 as published.
+/// Weights of the terms of the loss: three are 1 as published, and the area is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LossConfig {
@@ -53,6 +53,8 @@ pub struct LossConfig {
     pub foreground: f64,
     /// Distance of the classifier from knowing nothing about the background.
     pub background: f64,
+    /// Share of the image that the mask covers; needs `mask.gradient = "through"`.
+    pub area: f64,
 }
 
 impl EraseConfig {
@@ -63,16 +65,22 @@ impl EraseConfig {
 }
 
 impl LossConfig {
-    pub(super) fn check(&self, require: &mut Require<'_>) {
+    pub(super) fn check(&self, mask: &MaskConfig, require: &mut Require<'_>) {
         let terms = [
             (self.localizer, "loss.localizer"),
             (self.foreground, "loss.foreground"),
             (self.background, "loss.background"),
+            (self.area, "loss.area"),
         ];
         for (weight, key) in terms {
             require(weight >= 0.0 && weight.is_finite(), key, "must be at least 0");
         }
         require(self.localizer > 0.0, "loss.localizer", "must be positive, or no mask is learned");
+        require(
+            self.area == 0.0 || mask.gradient == MaskGradient::Through,
+            "loss.area",
+            "moves nothing unless `mask.gradient` is \"through\"",
+        );
     }
 }
 
@@ -84,6 +92,6 @@ impl Default for EraseConfig {
 
 impl Default for LossConfig {
     fn default() -> Self {
-        Self { localizer: 1.0, foreground: 1.0, background: 1.0 }
+        Self { localizer: 1.0, foreground: 1.0, background: 1.0, area: 0.0 }
     }
 }

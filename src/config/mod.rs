@@ -201,7 +201,7 @@ impl Config {
         pool.check(&mut require);
         mask.check(&mut require);
         erase.check(&mut require);
-        loss.check(&mut require);
+        loss.check(mask, &mut require);
         deep_mil.check(&mut require);
         unet.check(&mut require);
         train.check(&mut require);

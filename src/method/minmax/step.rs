@@ -205,6 +205,10 @@ impl Step<'_> {
             }
             self.add(gradients, found);
         }
+        judged.mask_gradient = judged.mask_gradient.map(|gradient| {
+            // The share of the image that is covered grows by as much with every pixel.
+            gradient + self.config.loss.area / mask.shape().num_elements() as f64
+        });
         judged
     }
 
@@ -407,6 +411,7 @@ mod tests {
     fn the_gradient_through_the_mask_is_that_of_finite_differences() {
         let mut config = config(0);
         config.mask.gradient = MaskGradient::Through;
+        config.loss.area = 3.0;
         let model = Model::new(&config, 2, &device::cpu().autodiff());
         let gradients = step(&config, &model, 0).run().gradients;
         let gradient = gradients["localizer.weight"].clone();
@@ -423,7 +428,10 @@ mod tests {
                 }
                 _ => weights,
             });
-            step(&config, &moved, 0).run().losses.total()
+            let Outcome { losses, mask, .. } = step(&config, &moved, 0).run();
+            let area = values(mask).into_iter().map(f64::from).sum::<f64>()
+                / (LABELS.len() * SIDE * SIDE) as f64;
+            losses.total() + 3.0 * area
         };
         let slope = (loss_at(REACH) - loss_at(-REACH)) / (2.0 * REACH);
         assert!((slope / length - 1.0).abs() < 0.03, "slope {slope}, gradient {length}");
