@@ -11,8 +11,12 @@ use burn::tensor::{
     Device, Tensor,
     activation::{sigmoid, softmax},
 };
+use rayon::prelude::*;
 
-use super::layers::{tensor, values};
+use super::{
+    fused,
+    layers::{tensor, values},
+};
 use crate::config::{Alignment, MaskConfig};
 
 /// How raw maps are brought to a common scale before the sigmoid.
@@ -57,9 +61,8 @@ pub fn split(images: Tensor<4>, mask: Tensor<4>) -> [Tensor<4>; 2] {
     [images * mask, hidden]
 }
 
-/// Resizes by bilinear interpolation with aligned corners, as two matrix products.
+/// Resizes by bilinear interpolation with aligned corners.
 ///
-/// Written so because a product has an exact and deterministic gradient.
 /// Shapes: `[B, C, h, w]` → `[B, C, H, W]`.
 pub fn resize(images: Tensor<4>, [height, width]: [usize; 2]) -> Tensor<4> {
     let [_, _, h, w] = images.dims();
@@ -70,18 +73,72 @@ pub fn resize(images: Tensor<4>, [height, width]: [usize; 2]) -> Tensor<4> {
 
 /// Samples images at every `step` cells, up to the last one.
 fn interpolate(images: Tensor<4>, size: [usize; 2], step: [f64; 2]) -> Tensor<4> {
-    let [_, _, h, w] = images.dims();
+    let [batch, channels, h, w] = images.dims();
     let device = images.device();
-    let mut images = images;
-    if step[0] != 1.0 || h != size[0] {
-        let rows = interpolation(size[0], h, step[0], &device);
-        images = rows.unsqueeze::<4>().matmul(images);
+    let [rows, columns] = [(size[0], h, step[0]), (size[1], w, step[1])]
+        .map(|(output, input, step)| Place::all(output, input, step));
+    if fused::reaches(&images) && !images.is_autodiff() {
+        let sampled = sample(&values(images), [h, w], &rows, &columns);
+        return tensor(sampled, [batch, channels, size[0], size[1]], &device);
     }
-    if step[1] != 1.0 || w != size[1] {
-        let columns = interpolation(size[1], w, step[1], &device);
-        images = images.matmul(columns.transpose().unsqueeze::<4>());
+    // A matrix product has an exact and deterministic gradient.
+    let rows = matrix(&rows, h, &device).unsqueeze::<4>();
+    let columns = matrix(&columns, w, &device).transpose().unsqueeze::<4>();
+    rows.matmul(images).matmul(columns)
+}
+
+/// A place between two samples.
+struct Place {
+    left: usize,
+    right: usize,
+    /// How much of it is the right one's.
+    fraction: f32,
+}
+
+impl Place {
+    /// `output` places, `step` of `input` samples apart.
+    fn all(output: usize, input: usize, step: f64) -> Vec<Self> {
+        let last = input - 1;
+        let at = |place: usize| {
+            // In double precision, so that integer positions are hit exactly.
+            let position = (place as f64 * step).min(last as f64);
+            let left = position as usize;
+            let fraction = (position - left as f64) as f32;
+            Self { left, right: last.min(left + 1), fraction }
+        };
+        (0..output).map(at).collect()
     }
-    images
+
+    /// The value there.
+    fn between(&self, left: f32, right: f32) -> f32 {
+        (1.0 - self.fraction) * left + self.fraction * right
+    }
+}
+
+/// Samples images of `h × w`, which lie one after the other in memory.
+fn sample(images: &[f32], [h, w]: [usize; 2], rows: &[Place], columns: &[Place]) -> Vec<f32> {
+    let mut sampled = vec![0.0; images.len() / (h * w) * rows.len() * columns.len()];
+    sampled.par_chunks_exact_mut(columns.len()).enumerate().for_each(|(line, sampled)| {
+        let image = &images[line / rows.len() * h * w..][..h * w];
+        let place = &rows[line % rows.len()];
+        let [above, below] = [place.left, place.right].map(|row| &image[row * w..][..w]);
+        let between: Vec<f32> =
+            above.iter().zip(below).map(|(a, b)| place.between(*a, *b)).collect();
+        for (value, place) in sampled.iter_mut().zip(columns) {
+            *value = place.between(between[place.left], between[place.right]);
+        }
+    });
+    sampled
+}
+
+/// The matrix `[out, in]` that interpolates `input` samples.
+fn matrix(places: &[Place], input: usize, device: &Device) -> Tensor<2> {
+    let mut matrix = vec![0.0; places.len() * input];
+    for (place, row) in places.iter().zip(matrix.chunks_exact_mut(input)) {
+        row[place.left] += 1.0 - place.fraction;
+        row[place.right] += place.fraction;
+    }
+    tensor(matrix, [places.len(), input], device)
 }
 
 /// Brings each map to `[0, 1]`; a constant map says nothing, so it lands on the threshold.
@@ -116,22 +173,6 @@ fn percentiles(rows: Tensor<2>, percents: [f64; 2]) -> (Tensor<2>, Tensor<2>) {
         tensor(found.collect(), [count, 1], &device)
     });
     (low, high)
-}
-
-/// The matrix `[out, in]` that interpolates `input` samples at every `step` of them.
-fn interpolation(output: usize, input: usize, step: f64, device: &Device) -> Tensor<2> {
-    let mut matrix = vec![0.0; output * input];
-    for (place, row) in matrix.chunks_exact_mut(input).enumerate() {
-        // In double precision, so that integer positions are hit exactly.
-        let position = (place as f64 * step).min((input - 1) as f64);
-        let left = position as usize;
-        let fraction = (position - left as f64) as f32;
-        row[left] += 1.0 - fraction;
-        if left + 1 < input {
-            row[left + 1] += fraction;
-        }
-    }
-    tensor(matrix, [output, input], device)
 }
 
 #[cfg(test)]
@@ -207,6 +248,19 @@ mod tests {
         let image = tensor(vec![0.0, 1.0, 2.0, 3.0], [1, 1, 2, 2], &device::cpu());
         let resized = values(resize(image, [3, 3]));
         assert_eq!(resized, [0.0, 0.5, 1.0, 1.0, 1.5, 2.0, 2.0, 2.5, 3.0]);
+    }
+
+    #[test]
+    fn resizing_is_the_same_with_and_without_a_gradient() {
+        let pixels: Vec<f32> = (0..2 * 3 * 7 * 10).map(|i| (i as f32 * 0.7).sin()).collect();
+        let images = tensor(pixels, [2, 3, 7, 10], &device::cpu());
+        for size in [[7, 10], [3, 5], [20, 31], [1, 1], [7, 4]] {
+            let plain = values(resize(images.clone(), size));
+            let recorded = values(resize(images.clone().autodiff(), size).inner());
+            for (plain, recorded) in plain.iter().zip(recorded) {
+                assert!((plain - recorded).abs() < 1e-6, "{size:?}: {plain} {recorded}");
+            }
+        }
     }
 
     #[test]
