@@ -109,9 +109,10 @@ impl Place {
         (0..output).map(at).collect()
     }
 
-    /// The value there.
+    /// The value there, rounded as a fused matrix product does: masks with and without a gradient
+    /// should not differ where training compares them.
     fn between(&self, left: f32, right: f32) -> f32 {
-        (1.0 - self.fraction) * left + self.fraction * right
+        self.fraction.mul_add(right, (1.0 - self.fraction) * left)
     }
 }
 
