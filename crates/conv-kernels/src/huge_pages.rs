@@ -10,7 +10,7 @@ const LARGE: usize = 2 << 20;
 
 /// An allocator that asks the system for huge pages where a block is large.
 ///
-/// It is for whole programs, and worth a third of the time of short ones:
+/// It is for whole programs, and worth most to short ones, which use fresh memory only:
 ///
 /// ```
 /// #[global_allocator]
