@@ -36,7 +36,10 @@ pub mod model;
 /// What a step of training does: our method and its rivals.
 pub mod method;
 
-/// The training loop and what it leaves on disk.
+/// The run directory: what training leaves on disk, whole or not at all.
+pub mod run;
+
+/// The training loop.
 pub mod train;
 
 /// What a method says about an image.

@@ -12,7 +12,6 @@ mod case;
 mod maps;
 mod problems;
 mod queue;
-mod run;
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +20,6 @@ use case::{Job, Judge, score};
 pub use maps::map_names;
 use problems::Problems;
 use queue::Scoring;
-pub use run::open_run;
 
 use crate::{
     config::{DataConfig, PreprocessConfig},

@@ -16,7 +16,7 @@ use crate::{
     error::{Error, Result},
     method::{self, Finding, Learner, Visitor, learner::input, tiles::TiledFinding},
     model::weights,
-    train::run::{RunDir, WeightsNote},
+    run::{RunDir, WeightsNote},
 };
 
 /// A trained network of any method.

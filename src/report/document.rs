@@ -9,8 +9,8 @@ use crate::{
     data::{Layout, MaskRule, Split},
     error::{Error, Result},
     metrics::Evaluation,
-    model::weights::write_atomically,
     refine::Preset,
+    run::write_atomically,
     train::EpochRecord,
 };
 

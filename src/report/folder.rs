@@ -30,7 +30,7 @@ use crate::{
     error::{Error, Result},
     evaluate::{Case, Task, evaluate, map_names},
     metrics::Evaluation,
-    model::weights::write_atomically,
+    run::write_atomically,
 };
 
 /// Images in `gallery.png`: this many each of the worst, the median and the best.

@@ -7,9 +7,8 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
 use crate::method::Terms;
+pub use crate::run::EpochRecord;
 
 /// Something that happened during training.
 #[derive(Debug)]
@@ -43,33 +42,6 @@ pub enum Event<'a> {
     Epoch(&'a EpochRecord),
     /// The run can be resumed from here.
     Saved(&'a Path),
-}
-
-/// One epoch, as `metrics.jsonl` and `metrics.csv` keep it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EpochRecord {
-    /// Counted from 0.
-    pub epoch: usize,
-    /// Step size that was used.
-    pub learning_rate: f64,
-    /// Mean over the training images.
-    pub loss_localizer: f64,
-    /// Mean over the training images; none if the method has no such loss.
-    pub loss_foreground: Option<f64>,
-    /// Likewise.
-    pub loss_background: Option<f64>,
-    /// Mistakes on training images (of ours, on their foreground), in percent.
-    pub train_error: f64,
-    /// Looks taken per image: 1 without erasing.
-    pub looks: f64,
-    /// Mistakes on validation images, in percent; none without a validation split.
-    pub valid_error: Option<f64>,
-    /// Cross-entropy on validation images (of ours, of localizer plus classifier).
-    pub valid_loss: Option<f64>,
-    /// Whether this epoch's weights are the best so far.
-    pub best: bool,
-    /// Time the epoch took, validation included.
-    pub seconds: f64,
 }
 
 /// Listens to training, and may ask it to stop.

@@ -3,9 +3,6 @@
 /// What happens during training, for whoever wants to know.
 pub mod event;
 
-/// The run directory.
-pub mod run;
-
 /// The learning rate as a function of the epoch.
 pub mod schedule;
 
@@ -21,7 +18,6 @@ use burn::{module::Module as _, tensor::Device};
 pub use self::event::{EpochRecord, Event, Observer};
 use self::{
     optimizer::Optimizer,
-    run::{Best, Position, RunDir, Sums, WeightsNote, fingerprint},
     schedule::learning_rate,
     validate::{Validation, validate},
 };
@@ -37,6 +33,7 @@ use crate::{
         Pass, params,
         weights::{self, Arrays},
     },
+    run::{Best, Position, RunDir, Sums, WeightsNote, fingerprint, write_atomically},
 };
 
 /// Everything a training run is given.
@@ -340,7 +337,7 @@ impl<'a, L: Learner> Training<'a, L> {
             semantics: config.semantics,
             epoch: self.position.epoch,
         };
-        weights::write(path, &params::collect(self.model()), &note)
+        write_atomically(path, &weights::encode(&params::collect(self.model()), &note))
     }
 
     fn save_now_and_then(&mut self, observer: &mut dyn Observer) -> Result<()> {

@@ -16,7 +16,7 @@ use pinpoint::{
     },
     device, method,
     predict::{Method as _, Trained, UNTRAINED},
-    train::run::RunDir,
+    run::RunDir,
 };
 use tempfile::TempDir;
 

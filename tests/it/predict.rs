@@ -17,7 +17,7 @@ use pinpoint::{
     data::npy,
     device,
     model::{Model, params, weights},
-    train::run::{RunDir, WeightsNote},
+    run::{RunDir, WeightsNote},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -47,7 +47,7 @@ impl Workshop {
             epoch: 1,
         };
         let model = Model::new(&config, 2, &device::cpu());
-        weights::write(&run.best(), &params::collect(&model), &note).unwrap();
+        fs::write(run.best(), weights::encode(&params::collect(&model), &note)).unwrap();
         Self { folder }
     }
 

@@ -13,9 +13,9 @@ use pinpoint::{
         npy::{self, Map},
         probability::read_map,
     },
-    model::weights::write_atomically,
     refine::{Preset, refine_with},
     report::canvas::encode_grey_png,
+    run::write_atomically,
 };
 
 use crate::{

@@ -11,7 +11,8 @@ use pinpoint::{
     },
     device,
     metrics::Evaluation,
-    train::{self, run::RunDir},
+    run::RunDir,
+    train,
 };
 
 use crate::{

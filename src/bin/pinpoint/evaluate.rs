@@ -15,12 +15,12 @@ use pinpoint::{
     config::{Config, DataConfig},
     data::{Dataset, Layout, OpenOptions, Split, problem, split::cut_validation},
     device,
-    evaluate::{Source, Task, evaluate, open_run, tune, tuning_split},
+    evaluate::{Source, Task, evaluate, tune, tuning_split},
     metrics::{Protocol, Threshold, ThresholdRule},
     predict::{Method, Trained, UNTRAINED, untrained},
     refine::Preset,
     report::{Conditions, Folder, Report, Training, compare},
-    train::run::RunDir,
+    run::{RunDir, open_run},
 };
 
 use self::answer::{document, table};

@@ -16,9 +16,9 @@ use pinpoint::{
     data::{Dataset, Layout, OpenOptions, split::cut_validation},
     device,
     method::Terms,
-    model::weights::write_atomically,
     report::training_curves,
-    train::{Ending, EpochRecord, Event, Observer, Task, fit, run::RunDir},
+    run::RunDir,
+    train::{Ending, EpochRecord, Event, Observer, Task, fit},
 };
 
 use crate::{
@@ -190,7 +190,7 @@ pub(crate) fn epoch_line(record: &EpochRecord) -> String {
 /// Draws how a run has gone so far.
 pub(crate) fn draw_curves(run: &RunDir) -> pinpoint::Result<()> {
     let picture = training_curves(&run.records()?).to_png(CURVES.0, CURVES.1);
-    write_atomically(&run.root().join("curves.png"), &picture)
+    run.write_curves(&picture)
 }
 
 /// Width and height of `curves.png`, in pixels.

@@ -8,6 +8,7 @@ use std::{
 use crate::{
     error::{Error, Result},
     report::Report,
+    run::RunDir,
 };
 
 /// One report and the name of what it is about.
@@ -38,7 +39,7 @@ pub fn open(path: &Path) -> Result<Vec<Entry>> {
     if !reports.is_empty() {
         return Ok(reports);
     }
-    if path.join("config.toml").is_file() {
+    if RunDir::exists(path) {
         let remedy = format!("`pinpoint evaluate {} --data DATA` writes one", path.display());
         return unusable("the run has no report", remedy);
     }

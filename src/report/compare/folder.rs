@@ -14,7 +14,6 @@ use crate::{
     data::Dataset,
     error::{Error, Result},
     metrics::{Curves, mean_curves},
-    model::weights::write_atomically,
     report::{
         canvas::encode_png,
         chart::Grid,
@@ -23,6 +22,7 @@ use crate::{
         gallery::jpeg,
         overlay::{AGREEMENT_KEY, sheet},
     },
+    run::write_atomically,
 };
 
 /// Size of the figure of curves in pixels.

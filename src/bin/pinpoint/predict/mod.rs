@@ -23,10 +23,10 @@ use pinpoint::{
         preprocess::{EvalGeometry, Normalizer, Size, check_upscaled},
     },
     device,
-    evaluate::open_run,
     metrics::ThresholdRule,
     predict::{Answer, Method, Tiling, Trained},
     refine::Preset,
+    run::open_run,
 };
 use serde_json::json;
 

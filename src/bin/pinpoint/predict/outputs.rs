@@ -11,7 +11,6 @@ use image::RgbImage;
 use pinpoint::{
     data::npy,
     metrics::{Component, ScoreMap, Threshold, boxes_at},
-    model::weights::write_atomically,
     predict::{Answer, most_probable},
     refine::{Preset, refine},
     report::{
@@ -19,6 +18,7 @@ use pinpoint::{
         canvas::{encode_grey_png, encode_png},
         overlay,
     },
+    run::write_atomically,
 };
 use serde::Serialize;
 

@@ -24,7 +24,8 @@ use pinpoint::{
         Report,
         compare::{self, Comparison, Format},
     },
-    train::{Ending, Task, fit, run::RunDir},
+    run::RunDir,
+    train::{Ending, Task, fit},
 };
 
 use self::{
@@ -262,7 +263,7 @@ impl Workplace<'_> {
     /// Trains a run from wherever it stands.
     fn train(&self, job: &Job, config: &Config, failed: &[&str]) -> anyhow::Result<Outcome> {
         let folder = job.folder(&self.sweep.out);
-        let run = match folder.join("config.toml").exists() {
+        let run = match RunDir::exists(&folder) {
             true => RunDir::reopen(&folder, config)?,
             false => RunDir::create(&folder, config)?,
         };

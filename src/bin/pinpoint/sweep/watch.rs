@@ -5,7 +5,10 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use pinpoint::train::{Event, Observer, run::RunDir};
+use pinpoint::{
+    run::RunDir,
+    train::{Event, Observer},
+};
 
 use crate::{
     train::{describe, draw_curves, epoch_line},

@@ -8,13 +8,11 @@ use std::{
 
 use serde::Deserialize;
 
-use crate::{
-    error::{Error, Result},
-    train::run::RunDir,
-};
+use super::{BEST, CONFIG, RunDir};
+use crate::error::{Error, Result};
 
 /// What a complete run has.
-const PARTS: [&str; 2] = ["config.toml", "weights/best.safetensors"];
+const PARTS: [&str; 2] = [CONFIG, BEST];
 /// Headers of real networks have some hundred kilobytes.
 const LONGEST_HEADER: u64 = 1 << 26;
 

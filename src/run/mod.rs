@@ -11,86 +11,46 @@
 //! Every file appears whole or not at all. The checkpoint is *one* file, so that a
 //! run killed at any moment goes on from a state that existed.
 
+mod atomic;
+mod complete;
+mod difference;
+mod state;
+
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
 use burn::module::Module;
-use serde::{Deserialize, Serialize};
 
-use super::event::EpochRecord;
+use self::difference::difference;
+pub use self::{
+    atomic::write_atomically,
+    complete::open_run,
+    state::{Best, EpochRecord, Position, Sums, WeightsNote, fingerprint},
+};
 use crate::{
-    config::{Config, Normalization, Semantics},
-    data::Dataset,
+    config::Config,
     error::{Error, Result},
-    method::Terms,
     model::{
         params,
-        weights::{self, Arrays, write_atomically},
+        weights::{self, Arrays},
     },
 };
+
+// Where things are; nobody outside this module knows.
+const CONFIG: &str = "config.toml";
+const BEST: &str = "weights/best.safetensors";
+const LAST: &str = "weights/last.safetensors";
+const CHECKPOINT: &str = "state/checkpoint.safetensors";
+const METRICS: &str = "metrics.jsonl";
+const METRICS_TABLE: &str = "metrics.csv";
+const CURVES: &str = "curves.png";
 
 /// A directory that holds one run.
 #[derive(Debug, Clone)]
 pub struct RunDir {
     root: PathBuf,
-}
-
-/// What a weight file says about itself, so that prediction needs nothing else.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WeightsNote {
-    /// Version of pinpoint that wrote the file.
-    pub version: String,
-    /// Class names, in the order of the scores.
-    pub classes: Vec<String>,
-    /// How input must be normalized.
-    pub normalization: Normalization,
-    /// Mask values from here on are foreground.
-    pub threshold: f64,
-    /// Whose reading of the method was trained.
-    pub semantics: Semantics,
-    /// Epochs trained.
-    pub epoch: usize,
-}
-
-/// Where a run stands, beside its tensors.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Position {
-    /// What was learned from, by content of the manifest.
-    pub dataset: u64,
-    /// The epoch in progress.
-    pub epoch: usize,
-    /// Its next step.
-    pub step: usize,
-    /// Updates the optimizer has made.
-    pub updates: u64,
-    /// Sums over the epoch so far.
-    pub sums: Sums,
-    /// The epoch whose weights are kept.
-    pub best: Option<Best>,
-    /// Finished epochs.
-    pub records: Vec<EpochRecord>,
-}
-
-/// Sums over the images of an epoch.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "each is the sum of what it is named after")]
-pub struct Sums {
-    pub images: usize,
-    pub looks: usize,
-    pub mistakes: f64,
-    pub terms: Terms,
-    pub seconds: f64,
-}
-
-/// The epoch whose weights are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "as in `EpochRecord`")]
-pub struct Best {
-    pub epoch: usize,
-    pub error: f64,
-    pub loss: f64,
 }
 
 impl RunDir {
@@ -116,7 +76,7 @@ impl RunDir {
     /// Opens a run that was started before.
     pub fn open(root: &Path) -> Result<Self> {
         let run = Self { root: root.to_owned() };
-        if run.config_path().is_file() {
+        if Self::exists(root) {
             return Ok(run);
         }
         Err(Error::Run {
@@ -144,6 +104,11 @@ impl RunDir {
         })
     }
 
+    /// Whether a run was started in a directory.
+    pub fn exists(root: &Path) -> bool {
+        root.join(CONFIG).is_file()
+    }
+
     /// The settings of the run.
     pub fn config(&self) -> Result<Config> {
         Config::load(&self.config_path())
@@ -156,17 +121,17 @@ impl RunDir {
 
     /// The weights of the best epoch.
     pub fn best(&self) -> PathBuf {
-        self.root.join("weights/best.safetensors")
+        self.root.join(BEST)
     }
 
     /// The weights of the last epoch.
     pub fn last(&self) -> PathBuf {
-        self.root.join("weights/last.safetensors")
+        self.root.join(LAST)
     }
 
     /// Everything a resumed run needs.
     pub fn checkpoint(&self) -> PathBuf {
-        self.root.join("state/checkpoint.safetensors")
+        self.root.join(CHECKPOINT)
     }
 
     /// Takes over what another run has learned, which must be all that this one would learn.
@@ -175,15 +140,12 @@ impl RunDir {
     pub fn adopt(&self, other: &Self) -> Result<()> {
         let name = other.root.file_name().unwrap_or(other.root.as_os_str());
         write_atomically(&self.adopted_path(), name.to_string_lossy().as_bytes())?;
-        let parts = ["metrics.jsonl", "metrics.csv", "curves.png"].map(PathBuf::from);
-        let weights = ["weights/best.safetensors", "weights/last.safetensors"].map(PathBuf::from);
-        let checkpoint = PathBuf::from("state/checkpoint.safetensors");
-        for part in parts.into_iter().chain(weights).chain([checkpoint]) {
-            let source = other.root.join(&part);
+        for part in [METRICS, METRICS_TABLE, CURVES, BEST, LAST, CHECKPOINT] {
+            let source = other.root.join(part);
             match fs::read(&source) {
-                Ok(bytes) => write_atomically(&self.root.join(&part), &bytes)?,
+                Ok(bytes) => write_atomically(&self.root.join(part), &bytes)?,
                 // The picture is no part of the run.
-                Err(_) if part.ends_with("curves.png") => {}
+                Err(_) if part == CURVES => {}
                 Err(error) => return Err(Error::file("read", &source)(error)),
             }
         }
@@ -205,7 +167,7 @@ impl RunDir {
         let mut arrays = params::collect(model);
         arrays.extend(memory.into_iter().map(|(name, array)| (format!("optimizer.{name}"), array)));
         let path = self.checkpoint();
-        weights::write(&path, &arrays, position)?;
+        write_atomically(&path, &weights::encode(&arrays, position))?;
         Ok(path)
     }
 
@@ -236,13 +198,18 @@ impl RunDir {
             table.serialize(record).expect("records are plain data");
         }
         let table = table.into_inner().expect("writing to memory does not fail");
-        write_atomically(&self.root.join("metrics.jsonl"), lines.as_bytes())?;
-        write_atomically(&self.root.join("metrics.csv"), &table)
+        write_atomically(&self.root.join(METRICS), lines.as_bytes())?;
+        write_atomically(&self.root.join(METRICS_TABLE), &table)
+    }
+
+    /// Keeps the picture of how the run has gone so far, a PNG file.
+    pub fn write_curves(&self, picture: &[u8]) -> Result<()> {
+        write_atomically(&self.root.join(CURVES), picture)
     }
 
     /// The metrics of all finished epochs.
     pub fn records(&self) -> Result<Vec<EpochRecord>> {
-        let path = self.root.join("metrics.jsonl");
+        let path = self.root.join(METRICS);
         let text = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
         let records = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();
         records.map_err(|error| Error::Run {
@@ -257,56 +224,6 @@ impl RunDir {
     }
 
     fn config_path(&self) -> PathBuf {
-        self.root.join("config.toml")
-    }
-}
-
-/// A number that changes when the training or validation samples do.
-pub fn fingerprint(dataset: &Dataset) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut mix = |bytes: &[u8]| {
-        for &byte in bytes.iter().chain(&[0xff]) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    };
-    for sample in dataset.train.iter().chain(&dataset.valid) {
-        mix(sample.id.as_bytes());
-        mix(dataset.classes[sample.label].as_bytes());
-    }
-    hash
-}
-
-/// The settings that differ, one per line.
-fn difference(before: &Config, now: &Config) -> String {
-    let leaves = |config: &Config| {
-        let mut leaves = Vec::new();
-        let table = toml::Table::try_from(config).expect("settings are plain data");
-        flatten("", &toml::Value::Table(table), &mut leaves);
-        leaves
-    };
-    let (before, now) = (leaves(before), leaves(now));
-    let value = |list: &[(String, String)], key: &str| {
-        let found = list.iter().find(|(name, _)| name == key);
-        found.map_or_else(|| "unset".to_owned(), |(_, value)| value.clone())
-    };
-    let mut keys: Vec<&String> = before.iter().chain(&now).map(|(key, _)| key).collect();
-    keys.sort();
-    keys.dedup();
-    let changed = keys.into_iter().filter_map(|key| {
-        let (was, is) = (value(&before, key), value(&now, key));
-        (was != is).then(|| format!("  `{key}` was {was}, is {is}"))
-    });
-    changed.collect::<Vec<_>>().join("\n")
-}
-
-fn flatten(prefix: &str, value: &toml::Value, leaves: &mut Vec<(String, String)>) {
-    match value {
-        toml::Value::Table(table) => {
-            for (key, value) in table {
-                let dot = if prefix.is_empty() { "" } else { "." };
-                flatten(&format!("{prefix}{dot}{key}"), value, leaves);
-            }
-        }
-        leaf => leaves.push((prefix.to_owned(), leaf.to_string())),
+        self.root.join(CONFIG)
     }
 }

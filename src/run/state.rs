@@ -1,0 +1,107 @@
+//! What a run knows beside its tensors, as its files keep it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    config::{Normalization, Semantics},
+    data::Dataset,
+    method::Terms,
+};
+
+/// What a weight file says about itself, so that prediction needs nothing else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WeightsNote {
+    /// Version of pinpoint that wrote the file.
+    pub version: String,
+    /// Class names, in the order of the scores.
+    pub classes: Vec<String>,
+    /// How input must be normalized.
+    pub normalization: Normalization,
+    /// Mask values from here on are foreground.
+    pub threshold: f64,
+    /// Whose reading of the method was trained.
+    pub semantics: Semantics,
+    /// Epochs trained.
+    pub epoch: usize,
+}
+
+/// Where a run stands, beside its tensors.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Position {
+    /// What was learned from, by content of the manifest.
+    pub dataset: u64,
+    /// The epoch in progress.
+    pub epoch: usize,
+    /// Its next step.
+    pub step: usize,
+    /// Updates the optimizer has made.
+    pub updates: u64,
+    /// Sums over the epoch so far.
+    pub sums: Sums,
+    /// The epoch whose weights are kept.
+    pub best: Option<Best>,
+    /// Finished epochs.
+    pub records: Vec<EpochRecord>,
+}
+
+/// Sums over the images of an epoch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each is the sum of what it is named after")]
+pub struct Sums {
+    pub images: usize,
+    pub looks: usize,
+    pub mistakes: f64,
+    pub terms: Terms,
+    pub seconds: f64,
+}
+
+/// The epoch whose weights are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "as in `EpochRecord`")]
+pub struct Best {
+    pub epoch: usize,
+    pub error: f64,
+    pub loss: f64,
+}
+
+/// One epoch, as `metrics.jsonl` and `metrics.csv` keep it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EpochRecord {
+    /// Counted from 0.
+    pub epoch: usize,
+    /// Step size that was used.
+    pub learning_rate: f64,
+    /// Mean over the training images.
+    pub loss_localizer: f64,
+    /// Mean over the training images; none if the method has no such loss.
+    pub loss_foreground: Option<f64>,
+    /// Likewise.
+    pub loss_background: Option<f64>,
+    /// Mistakes on training images (of ours, on their foreground), in percent.
+    pub train_error: f64,
+    /// Looks taken per image: 1 without erasing.
+    pub looks: f64,
+    /// Mistakes on validation images, in percent; none without a validation split.
+    pub valid_error: Option<f64>,
+    /// Cross-entropy on validation images (of ours, of localizer plus classifier).
+    pub valid_loss: Option<f64>,
+    /// Whether this epoch's weights are the best so far.
+    pub best: bool,
+    /// Time the epoch took, validation included.
+    pub seconds: f64,
+}
+
+/// A number that changes when the training or validation samples do.
+pub fn fingerprint(dataset: &Dataset) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut mix = |bytes: &[u8]| {
+        for &byte in bytes.iter().chain(&[0xff]) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    for sample in dataset.train.iter().chain(&dataset.valid) {
+        mix(sample.id.as_bytes());
+        mix(dataset.classes[sample.label].as_bytes());
+    }
+    hash
+}
