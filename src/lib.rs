@@ -24,6 +24,9 @@ pub mod config;
 /// Named random streams, the only source of randomness.
 pub mod rng;
 
+/// Statistics that methods and metrics share.
+pub mod stats;
+
 /// Where tensors live.
 pub mod device;
 

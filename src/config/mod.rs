@@ -11,6 +11,7 @@ mod baseline;
 mod experiment;
 mod method;
 mod model;
+mod probe;
 mod train;
 
 use std::{fs, path::Path};
@@ -30,6 +31,7 @@ pub use self::{
         Alignment, Backbone, Cells, Decision, Kernels, MaskConfig, MaskGradient, ModelConfig,
         PoolConfig, Statistics, Stem,
     },
+    probe::{ProbeConfig, Views},
     train::{Keep, OptimizerConfig, Rule, Tie, TrainConfig},
 };
 
@@ -66,6 +68,8 @@ pub struct Config {
     pub deep_mil: DeepMilConfig,
     /// Where Grad-CAM and its kin look.
     pub grad_cam: GradCamConfig,
+    /// Heads on frozen features.
+    pub probe: ProbeConfig,
     /// The network of full supervision.
     pub unet: UnetConfig,
     /// How long to learn and which epoch to keep.
@@ -190,6 +194,7 @@ impl Config {
             loss,
             deep_mil,
             grad_cam: _,
+            probe,
             unet,
             train,
             optimizer,
@@ -203,9 +208,15 @@ impl Config {
         erase.check(&mut require);
         loss.check(mask, &mut require);
         deep_mil.check(&mut require);
+        probe.check(&mut require);
         unet.check(&mut require);
         train.check(&mut require);
         optimizer.check(&mut require);
+        require(
+            self.method != "probe" || preprocess.eval_multiple.is_multiple_of(32),
+            "preprocess.eval_multiple",
+            "must be a multiple of 32 for a probe, so that the cells of all stages are aligned",
+        );
         let cells = (f64::from(preprocess.crop) * model.classifier_scale) as usize;
         require(
             cells > model.output_stride,
@@ -296,6 +307,7 @@ impl Default for Config {
             loss: LossConfig::default(),
             deep_mil: DeepMilConfig::default(),
             grad_cam: GradCamConfig::default(),
+            probe: ProbeConfig::default(),
             unet: UnetConfig::default(),
             train: TrainConfig::default(),
             optimizer: OptimizerConfig::default(),

@@ -17,6 +17,9 @@ pub mod deep_mil;
 /// Masks from gradients: Grad-CAM, Grad-CAM++, LayerCAM.
 pub mod grad_cam;
 
+/// Heads on frozen features, trained by labels alone in a minute.
+pub mod probe;
+
 /// Full supervision, the upper bound.
 pub mod unet;
 
@@ -47,20 +50,25 @@ pub trait Visitor {
     /// What comes of it.
     type Output;
 
-    /// Does it.
+    /// Does it with a method that learns batch by batch.
     fn visit<L: Learner + 'static>(self, learner: L) -> Self::Output;
+
+    /// Does it with the probe, which learns from all images at once.
+    fn visit_probe(self) -> Self::Output;
 }
 
 macro_rules! registry {
     ($($name:literal => $learner:expr, $about:literal;)*) => {
         /// The methods that can be trained, as `--method` and `method = "…"` name them.
-        pub const NAMES: &[&str] = &[$($name),*];
+        pub const NAMES: &[&str] = &["probe", $($name),*];
 
         /// What each of [`NAMES`] is, in a line.
-        pub const ABOUT: &[&str] = &[$($about),*];
+        pub const ABOUT: &[&str] =
+            &["min-max entropy on frozen features: masks in a minute, by labels alone", $($about),*];
 
         fn dispatch<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
             match name {
+                "probe" => Some(visitor.visit_probe()),
                 $($name => Some(visitor.visit($learner)),)*
                 _ => None,
             }
@@ -102,6 +110,11 @@ pub fn published(name: &str) -> Result<Config> {
             learner.published(&mut config);
             config
         }
+        fn visit_probe(self) -> Config {
+            let mut config = Config { method: self.0, ..Config::default() };
+            probe::recommended(&mut config);
+            config
+        }
     }
     with(name, Published(name.to_owned()))
 }
@@ -118,6 +131,9 @@ pub fn training_settings(config: &Config) -> Result<Config> {
         type Output = Option<&'static str>;
         fn visit<L: Learner + 'static>(self, learner: L) -> Self::Output {
             learner.trained_as()
+        }
+        fn visit_probe(self) -> Self::Output {
+            None
         }
     }
     let method = with(&config.method, TrainedAs)?.unwrap_or(&config.method).to_owned();

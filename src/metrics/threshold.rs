@@ -4,6 +4,8 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
+use crate::stats::otsu;
+
 /// How the threshold of a mask is chosen; recorded wherever a score is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "RuleText", into = "String")]
@@ -86,7 +88,7 @@ impl Threshold {
         match (self.value, self.rule) {
             (Some(value), _) => value,
             (None, ThresholdRule::Percentile(percent)) => percentile(scores, percent),
-            (None, _) => otsu(scores),
+            (None, _) => otsu(scores).unwrap_or(0.5),
         }
     }
 }
@@ -153,50 +155,6 @@ fn percentile(scores: &[f32], percent: f32) -> f32 {
     let rank = (f64::from(percent) / 100.0 * (scores.len() - 1) as f64).ceil() as usize;
     let mut ranked = scores.to_vec();
     *ranked.select_nth_unstable_by(rank, f32::total_cmp).1
-}
-
-/// The edge of 256 equal bins between the lowest and the highest score whose two
-/// sides have the largest variance between them, `w₀ w₁ (μ₀ − μ₁)²`.
-///
-/// Of equals the lowest; 0.5 for a constant map, which has no two sides.
-fn otsu(scores: &[f32]) -> f32 {
-    const BINS: usize = 256;
-    let (low, high) = scores
-        .iter()
-        .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), &s| (low.min(s), high.max(s)));
-    let width = (f64::from(high) - f64::from(low)) / BINS as f64;
-    if width <= 0.0 {
-        return 0.5;
-    }
-    let mut histogram = [0_u64; BINS];
-    for &score in scores {
-        let bin = (f64::from(score) - f64::from(low)) / width;
-        histogram[(bin as usize).min(BINS - 1)] += 1;
-    }
-    (f64::from(low) + best_cut(&histogram) as f64 * width) as f32
-}
-
-/// The first bin of the upper side.
-fn best_cut(histogram: &[u64]) -> usize {
-    let total: u64 = histogram.iter().sum();
-    let moment: u64 = histogram.iter().zip(0..).map(|(&count, bin)| count * bin).sum();
-    let (mut below, mut moment_below) = (0, 0);
-    let mut best = (0, 0.0);
-    for cut in 1..histogram.len() {
-        below += histogram[cut - 1];
-        moment_below += histogram[cut - 1] * (cut as u64 - 1);
-        let above = total - below;
-        if below == 0 || above == 0 {
-            continue;
-        }
-        let means =
-            moment_below as f64 / below as f64 - (moment - moment_below) as f64 / above as f64;
-        let variance = below as f64 * above as f64 * means * means;
-        if variance > best.1 {
-            best = (cut, variance);
-        }
-    }
-    best.0
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use burn::{
 
 use super::{
     composed::{channels_first, channels_last},
+    init,
     layers::{After, BatchNorm, Conv, Pass, Shortcut, chain, max_pool},
 };
 use crate::config::{Backbone, ModelConfig, Statistics, Stem};
@@ -127,6 +128,13 @@ impl Resnet {
         }
     }
 
+    /// A network with weights drawn from a seed.
+    pub fn drawn(config: &ModelConfig, seed: u64, device: &Device) -> Self {
+        let blank = Self::new(config, device);
+        let features = blank.features;
+        init::draw(blank, features, seed)
+    }
+
     /// Shapes: `[B, 3, H, W]` → `[B, features, ⌈H/stride⌉, ⌈W/stride⌉]`.
     pub fn forward(&self, images: Tensor<4>, pass: Pass) -> Tensor<4> {
         let [_, _, _, features] = self.stages(images, pass);
@@ -135,14 +143,21 @@ impl Resnet {
 
     /// What `layer1` to `layer4` give, each `[B, C, h, w]`; the last are the features.
     pub fn stages(&self, images: Tensor<4>, pass: Pass) -> [Tensor<4>; 4] {
+        let stages = self.first_stages(images, pass, 4);
+        stages.try_into().expect("a residual network has four stages")
+    }
+
+    /// What the first `count` of its stages give; the others are not computed.
+    pub fn first_stages(&self, images: Tensor<4>, pass: Pass, count: usize) -> Vec<Tensor<4>> {
         let rest = [(&self.conv2, &self.bn2), (&self.conv3, &self.bn3)];
         let rest = rest.into_iter().filter_map(|(conv, norm)| conv.as_ref().zip(norm.as_ref()));
         let stem: Vec<_> = iter::once((&self.conv1, &self.bn1)).chain(rest).collect();
         let mut x = max_pool(chain(&stem, channels_last(images), After::relu(), pass));
-        self.layers().map(|layer| {
+        let stages = self.layers().into_iter().take(count).map(|layer| {
             x = layer.iter().fold(x.clone(), |x, block| block.forward(x, pass));
             channels_first(x.clone())
-        })
+        });
+        stages.collect()
     }
 
     /// The features that follow from what a stage, counted from 0, has given.
@@ -177,6 +192,11 @@ impl Resnet {
             }
         }
         reach
+    }
+
+    /// Channels of what each stage gives.
+    pub fn stage_channels(&self) -> [usize; 4] {
+        [8, 4, 2, 1].map(|share| self.features / share)
     }
 
     /// Channels of the last map.

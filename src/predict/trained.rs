@@ -14,7 +14,7 @@ use crate::{
         preprocess::{EvalGeometry, InputView, Normalizer},
     },
     error::{Error, Result},
-    method::{self, Finding, Learner, Visitor, learner::input, tiles::TiledFinding},
+    method::{self, Finding, Learner, Visitor, learner::input, probe::Probe, tiles::TiledFinding},
     model::weights,
     run::{RunDir, WeightsNote},
 };
@@ -63,6 +63,26 @@ impl<L: Learner> Network for Opened<L> {
     }
 }
 
+impl Network for Probe {
+    fn find(&self, image: &EvalImage, _told: Option<usize>, of: &Trained) -> Finding {
+        self.find(image, &of.config, &of.device)
+    }
+
+    fn find_in_tiles(
+        &self,
+        input: &InputView<'_>,
+        tiling: Tiling,
+        of: &Trained,
+    ) -> Option<TiledFinding> {
+        Some(self.find_in_tiles(input, tiling, &of.config, &of.device))
+    }
+
+    fn mask_rule(&self, _config: &Config) -> String {
+        "odds of foreground, by students and by the image's own discriminant, cut at one to one"
+            .to_owned()
+    }
+}
+
 impl Trained {
     /// Opens the best weights of a run.
     pub fn open(run: &RunDir, device: &Device) -> Result<Self> {
@@ -80,6 +100,14 @@ impl Trained {
                 }
                 let network = Box::new(Opened { learner, network: network.valid() });
                 Ok(Trained { classes: note.classes, config, device: device.clone(), network })
+            }
+            fn visit_probe(self) -> Result<Trained> {
+                let Self(run, config, device) = self;
+                let path = run.best();
+                let (arrays, note) = weights::read_with_note::<WeightsNote>(&path)?;
+                let probe = Probe::from_arrays(arrays, &path, &config, note.classes.len(), device)?;
+                let (network, device) = (Box::new(probe), device.clone());
+                Ok(Trained { classes: note.classes, config, device, network })
             }
         }
         let config = run.config()?;

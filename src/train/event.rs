@@ -38,6 +38,15 @@ pub enum Event<'a> {
         /// Of them, named wrongly; a segmenter counts the share of wrong pixels of each.
         mistakes: f64,
     },
+    /// A method that does not learn in steps has come this far with a part of its work.
+    Working {
+        /// Which part.
+        what: &'static str,
+        /// Pieces of it that are done.
+        done: usize,
+        /// Pieces in all.
+        total: usize,
+    },
     /// An epoch is over and validated.
     Epoch(&'a EpochRecord),
     /// The run can be resumed from here.

@@ -9,6 +9,7 @@ pub mod schedule;
 /// Weight updates.
 pub mod optimizer;
 
+mod probe;
 mod validate;
 
 use std::{path::Path, time::Instant};
@@ -71,6 +72,9 @@ pub fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result
         type Output = Result<Ending>;
         fn visit<L: Learner + 'static>(self, learner: L) -> Result<Ending> {
             fit_with(learner, self.0, self.1, self.2)
+        }
+        fn visit_probe(self) -> Result<Ending> {
+            probe::fit(self.0, self.1, self.2)
         }
     }
     method::with(&task.config.method, Fit(task, run, observer))?
@@ -328,15 +332,7 @@ impl<'a, L: Learner> Training<'a, L> {
     }
 
     fn write_weights(&self, path: &Path) -> Result<()> {
-        let config = self.task.config;
-        let note = WeightsNote {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            classes: self.task.dataset.classes.clone(),
-            normalization: config.preprocess.normalization,
-            threshold: 0.5,
-            semantics: config.semantics,
-            epoch: self.position.epoch,
-        };
+        let note = self.task.weights_note(self.position.epoch);
         write_atomically(path, &weights::encode(&params::collect(self.model()), &note))
     }
 
@@ -356,6 +352,18 @@ impl<'a, L: Learner> Training<'a, L> {
 }
 
 impl Task<'_> {
+    /// What the weights of this training say about themselves.
+    fn weights_note(&self, epoch: usize) -> WeightsNote {
+        WeightsNote {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            classes: self.dataset.classes.clone(),
+            normalization: self.config.preprocess.normalization,
+            threshold: 0.5,
+            semantics: self.config.semantics,
+            epoch,
+        }
+    }
+
     /// The mean colour of the training images, if erasing needs it.
     fn mean_colour(&self) -> Result<[f32; 3]> {
         let Config { data, preprocess, erase, .. } = self.config;

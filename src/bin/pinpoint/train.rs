@@ -236,6 +236,15 @@ impl<'a> Watcher<'a> {
         }
     }
 
+    fn working(&mut self, what: &'static str, done: usize, total: usize) {
+        if done == 0 {
+            let before = self.progress.replace(self.ui.progress(total as u64, what));
+            before.into_iter().for_each(Progress::finish);
+        } else if let Some(progress) = &self.progress {
+            progress.inc(1);
+        }
+    }
+
     fn epoch(&mut self, record: &EpochRecord) {
         (self.images, self.mistakes, self.started) = (0, 0.0, Instant::now());
         let line = epoch_line(record);
@@ -265,6 +274,7 @@ impl Observer for Watcher<'_> {
             Event::Step { epoch, terms, images, mistakes, .. } => {
                 self.step(*epoch, terms, *images, *mistakes);
             }
+            Event::Working { what, done, total } => self.working(what, *done, *total),
             Event::Epoch(record) => self.epoch(record),
             _ => {}
         }

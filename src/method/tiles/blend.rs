@@ -29,6 +29,17 @@ pub(in crate::method) fn blends(count: usize, length: usize, step: f64) -> Vec<B
     (0..count).map(blend).collect()
 }
 
+/// How `count` values are mixed from a line of `length`, the middles of both lines' cells aligned.
+pub(in crate::method) fn half_pixel(count: usize, length: usize) -> Vec<Blend> {
+    let (last, step) = (length - 1, length as f64 / count as f64);
+    let blend = |place: usize| {
+        let position = ((place as f64 + 0.5) * step - 0.5).clamp(0.0, last as f64);
+        let near = position as usize;
+        Blend { near, far: (near + 1).min(last), fraction: (position - near as f64) as f32 }
+    };
+    (0..count).map(blend).collect()
+}
+
 /// The same with the ends of both lines aligned.
 pub(in crate::method) fn aligned(count: usize, length: usize) -> Vec<Blend> {
     let step = if count > 1 { (length - 1) as f64 / (count - 1) as f64 } else { 0.0 };

@@ -16,7 +16,7 @@ mod soft_mask;
 
 use std::ops::Range;
 
-pub(super) use self::blend::aligned;
+pub(super) use self::blend::{Blend, aligned, half_pixel};
 pub use self::soft_mask::SoftMask;
 use crate::data::preprocess::Window;
 
@@ -95,6 +95,32 @@ pub struct ClassMaps {
     pub grid: [usize; 2],
     /// Class by class, row by row.
     pub values: Vec<f32>,
+}
+
+/// A window of an image, and the pixels within it that it answers for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tile {
+    /// What is looked at.
+    pub window: Window,
+    /// Rows and columns of the window that no other answers for.
+    pub inner: [Range<usize>; 2],
+}
+
+/// The windows of an image of height and width `size`, each starting at multiples of `stride`.
+pub fn tiles(size: [usize; 2], stride: usize, tiling: Tiling) -> Vec<Tile> {
+    let inner = |span: &Span, length: usize| {
+        let end = (span.cells.end * stride).min(length);
+        span.cells.start * stride - span.pixels.start..end - span.pixels.start
+    };
+    let (rows, columns) = (tiling.spans(size[0], stride), tiling.spans(size[1], stride));
+    let tile = |down: &Span, across: &Span| {
+        let (left, top) = (across.pixels.start, down.pixels.start);
+        Tile {
+            window: Window { left, top, width: across.pixels.len(), height: down.pixels.len() },
+            inner: [inner(down, size[0]), inner(across, size[1])],
+        }
+    };
+    rows.iter().flat_map(|down| columns.iter().map(move |across| tile(down, across))).collect()
 }
 
 /// Puts the maps of an image together from those of its windows.
@@ -189,6 +215,20 @@ mod tests {
             }
         }
         cells
+    }
+
+    #[test]
+    fn tiles_answer_for_every_pixel_once() {
+        let (size, tiling) = ([150, 211], Tiling { tile: 100, halo: Some(20) });
+        let mut seen = vec![0; 150 * 211];
+        for Tile { window, inner: [rows, columns] } in tiles(size, 32, tiling) {
+            for row in rows {
+                for column in columns.clone() {
+                    seen[(window.top + row) * 211 + window.left + column] += 1;
+                }
+            }
+        }
+        assert!(seen.iter().all(|&count| count == 1));
     }
 
     proptest! {

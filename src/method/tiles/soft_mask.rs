@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::blend::{Blend, aligned, blends};
+use super::blend::{Blend, aligned, blends, half_pixel};
 use crate::{
     config::{Alignment, MaskConfig},
     model::mask::MaskRule,
@@ -64,6 +64,20 @@ impl SoftMask {
             Range { low, high, clamps: true }
         };
         mask
+    }
+
+    /// The mask `sigmoid(evidence − cut)` of evidence whose cells each stand for their middle.
+    pub fn cut_at(evidence: Vec<f32>, grid: [usize; 2], size: [usize; 2], cut: f32) -> Self {
+        assert_eq!(evidence.len(), grid[0] * grid[1], "one number per cell");
+        Self {
+            evidence,
+            width: grid[1],
+            rows: half_pixel(size[0], grid[0]),
+            columns: half_pixel(size[1], grid[1]),
+            range: Range { low: 0.0, high: 1.0, clamps: false },
+            threshold: cut,
+            steepness: 1.0,
+        }
     }
 
     /// Height and width of the image.
@@ -209,6 +223,13 @@ mod tests {
         let rule = MaskRule { config: &MaskConfig::default(), stride: 4, batch_wide: false };
         let mask = SoftMask::new(vec![3.0; 6], [2, 3], [7, 11], &rule);
         assert_eq!(whole(&mask), [0.5; 77]);
+    }
+
+    #[test]
+    fn evidence_at_the_cut_is_one_half_and_cells_stand_for_their_middle() {
+        let mask = SoftMask::cut_at(vec![-1.0, 3.0], [1, 2], [1, 4], 1.0);
+        let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
+        assert_eq!(whole(&mask), [-2.0, -1.0, 1.0, 2.0].map(sigmoid));
     }
 
     #[test]

@@ -1,0 +1,76 @@
+//! Settings of the probe.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Require, Stage};
+
+/// Heads on frozen features, see `docs/method.md` §8.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProbeConfig {
+    /// Stages of the backbone that masks are learned from.
+    pub mask_stages: Vec<Stage>,
+    /// Stages of the backbone that classes are learned from.
+    pub class_stages: Vec<Stage>,
+    /// Length of a feature vector once projected.
+    pub dimensions: usize,
+    /// Most cells of a training image that are kept.
+    pub cells: usize,
+    /// Memory for the cells of all training images, in MiB; fewer are kept where it is short.
+    pub memory_mib: usize,
+    /// Teachers of each kind, from different random starts.
+    pub heads: usize,
+    /// Students, from different random starts.
+    pub students: usize,
+    /// Views of each image whose features are averaged, in training and in prediction.
+    pub views: Views,
+    /// Spread of the Gaussian that smooths maps, in cells.
+    pub smoothing: f64,
+}
+
+/// Views of each image whose features are averaged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Views {
+    /// The image as it is.
+    #[default]
+    One,
+    /// Its mirror image too, at twice the time.
+    Mirrored,
+    /// Both in each of four quarter turns, at eight times the time: for images without an
+    /// upright side, such as microscopy.
+    Turned,
+}
+
+impl ProbeConfig {
+    pub(super) fn check(&self, require: &mut Require<'_>) {
+        require(!self.mask_stages.is_empty(), "probe.mask_stages", "must not be empty");
+        require(!self.class_stages.is_empty(), "probe.class_stages", "must not be empty");
+        require((1..=2048).contains(&self.dimensions), "probe.dimensions", "must be in [1, 2048]");
+        require((1..=1 << 20).contains(&self.cells), "probe.cells", "must be in [1, 1048576]");
+        require(
+            (16..=1 << 20).contains(&self.memory_mib),
+            "probe.memory_mib",
+            "must be in [16, 1048576]",
+        );
+        require((1..=100).contains(&self.heads), "probe.heads", "must be in [1, 100]");
+        require((1..=100).contains(&self.students), "probe.students", "must be in [1, 100]");
+        require((0.0..=100.0).contains(&self.smoothing), "probe.smoothing", "must be in [0, 100]");
+    }
+}
+
+impl Default for ProbeConfig {
+    fn default() -> Self {
+        Self {
+            mask_stages: vec![Stage::Layer2, Stage::Layer3],
+            class_stages: vec![Stage::Layer3, Stage::Layer4],
+            dimensions: 64,
+            cells: 2000,
+            memory_mib: 1024,
+            heads: 3,
+            students: 2,
+            views: Views::One,
+            smoothing: 1.5,
+        }
+    }
+}

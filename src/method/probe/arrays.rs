@@ -1,0 +1,150 @@
+//! A probe as named tensors, in and out of a weight file.
+
+use std::path::Path;
+
+use burn::tensor::Device;
+use nalgebra::{DMatrix, DVector};
+
+use super::{heads::Heads, mlp::Mlp, model::Probe, projection::Projection};
+use crate::{
+    config::{Config, Stage},
+    error::{Error, Result},
+    model::{
+        params::{self, Array},
+        resnet::Resnet,
+        weights::{self, Arrays},
+    },
+    stats::LinearClassifier,
+};
+
+/// What the names of all tensors of the heads begin with.
+const PREFIX: &str = "probe.";
+
+impl Probe {
+    /// Every tensor by name: the backbone as torchvision names it, the heads as `probe.…`.
+    pub fn to_arrays(&self) -> Arrays {
+        let mut arrays = params::collect(&self.backbone);
+        put(&mut arrays, "projection.weight", &self.projection.matrix);
+        put_vector(&mut arrays, "projection.bias", &self.projection.offset);
+        for (index, head) in self.heads.students.iter().enumerate() {
+            put(&mut arrays, &format!("student.{index}.hidden.weight"), &head.hidden);
+            put_vector(&mut arrays, &format!("student.{index}.hidden.bias"), &head.hidden_bias);
+            put(&mut arrays, &format!("student.{index}.output.weight"), &head.output);
+            put_vector(&mut arrays, &format!("student.{index}.output.bias"), &head.output_bias);
+        }
+        put(&mut arrays, "classifier.weight", &self.heads.classifier.weights);
+        put_vector(&mut arrays, "classifier.bias", &self.heads.classifier.intercepts);
+        arrays
+    }
+
+    /// Puts a probe for `classes` classes together from what [`Self::to_arrays`] gave.
+    pub fn from_arrays(
+        mut arrays: Arrays,
+        path: &Path,
+        config: &Config,
+        classes: usize,
+        device: &Device,
+    ) -> Result<Self> {
+        let backbone = Resnet::new(&config.model, device);
+        let channels = backbone.stage_channels();
+        let heads = arrays.split_off(PREFIX);
+        let (mut heads, rest) = split(heads);
+        arrays.extend(rest);
+        let (backbone, loaded) = weights::load(backbone, path, arrays)?;
+        let mut parts = Parts { path, arrays: &mut heads };
+        if !loaded.missing.is_empty() {
+            return Err(parts.broken(&format!("of an incomplete network ({loaded})")));
+        }
+        let width = |stages: &[Stage]| stages.iter().map(|stage| channels[stage.index()]).sum();
+        let mask_width: usize = width(&config.probe.mask_stages);
+        let matrix = parts.matrix("projection.weight", None, Some(mask_width))?;
+        let offset = parts.vector("projection.bias", matrix.nrows())?;
+        let students = parts.networks("student", [matrix.nrows(), 1])?;
+        // A mean and a maximum of each channel.
+        let class_width = 2 * width(&config.probe.class_stages);
+        let weights = parts.matrix("classifier.weight", Some(classes), Some(class_width))?;
+        let intercepts = parts.vector("classifier.bias", classes)?;
+        let heads = Heads { students, classifier: LinearClassifier { weights, intercepts } };
+        Ok(Self::new(backbone, Projection { matrix, offset }, heads))
+    }
+}
+
+/// Tensors of the heads, and those that only come after them in the alphabet.
+fn split(arrays: Arrays) -> (Arrays, Arrays) {
+    arrays.into_iter().partition(|(name, _)| name.starts_with(PREFIX))
+}
+
+fn put(arrays: &mut Arrays, name: &str, matrix: &DMatrix<f32>) {
+    let values = matrix.transpose().data.into();
+    let shape = vec![matrix.nrows(), matrix.ncols()];
+    arrays.insert(format!("{PREFIX}{name}"), Array { shape, values });
+}
+
+fn put_vector(arrays: &mut Arrays, name: &str, vector: &DVector<f32>) {
+    let array = Array { shape: vec![vector.len()], values: vector.as_slice().to_vec() };
+    arrays.insert(format!("{PREFIX}{name}"), array);
+}
+
+/// The tensors of the heads, taken one by one; none has a shape that nothing fits.
+struct Parts<'a> {
+    path: &'a Path,
+    arrays: &'a mut Arrays,
+}
+
+impl Parts<'_> {
+    fn matrix(
+        &mut self,
+        name: &str,
+        rows: Option<usize>,
+        columns: Option<usize>,
+    ) -> Result<DMatrix<f32>> {
+        let Array { shape, values } = self.take(name)?;
+        let fits = |wanted: Option<usize>, found: usize| wanted.is_none_or(|n| n == found);
+        match shape[..] {
+            [r, c] if fits(rows, r) && fits(columns, c) => {
+                Ok(DMatrix::from_row_slice(r, c, &values))
+            }
+            _ => Err(self.broken(&format!("whose `{PREFIX}{name}` is {shape:?}"))),
+        }
+    }
+
+    fn vector(&mut self, name: &str, length: usize) -> Result<DVector<f32>> {
+        let Array { shape, values } = self.take(name)?;
+        match shape[..] {
+            [found] if found == length => Ok(DVector::from_vec(values)),
+            _ => Err(self.broken(&format!("whose `{PREFIX}{name}` is {shape:?}"))),
+        }
+    }
+
+    /// All networks of a kind, at least one.
+    fn networks(&mut self, kind: &str, [inputs, outputs]: [usize; 2]) -> Result<Vec<Mlp>> {
+        let mut networks = Vec::new();
+        loop {
+            let name = |part: &str| format!("{kind}.{}.{part}", networks.len());
+            if !networks.is_empty()
+                && !self.arrays.contains_key(&format!("{PREFIX}{}", name("hidden.weight")))
+            {
+                return Ok(networks);
+            }
+            let hidden = self.matrix(&name("hidden.weight"), None, Some(inputs))?;
+            let hidden_bias = self.vector(&name("hidden.bias"), hidden.nrows())?;
+            let output =
+                self.matrix(&name("output.weight"), Some(outputs), Some(hidden.nrows()))?;
+            let output_bias = self.vector(&name("output.bias"), outputs)?;
+            networks.push(Mlp { hidden, hidden_bias, output, output_bias });
+        }
+    }
+
+    fn take(&mut self, name: &str) -> Result<Array> {
+        let name = format!("{PREFIX}{name}");
+        self.arrays.remove(&name).ok_or_else(|| self.broken(&format!("without `{name}`")))
+    }
+
+    fn broken(&self, what: &str) -> Error {
+        Error::Weights {
+            path: self.path.to_owned(),
+            problem: format!("weights {what}"),
+            remedy: "give a run as `pinpoint train` wrote it".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The training images as the heads see them: a grid of feature vectors each, in half precision.
+
+use half::{f16, slice::HalfFloatSliceExt as _};
+
+use crate::rng::Stream;
+
+/// Feature vectors of one image, on a regular part of its grid.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImageCells {
+    /// Rows and columns that are kept.
+    pub grid: [usize; 2],
+    /// How many cells apart they lie.
+    pub spacing: usize,
+    /// `[rows, columns, dimensions]`
+    pub values: Vec<f16>,
+}
+
+/// What heads learn from: cells and labels, and nothing else.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LabelledCells {
+    /// Length of a feature vector.
+    pub dimensions: usize,
+    /// One per training image.
+    pub images: Vec<ImageCells>,
+    /// The class of each image.
+    pub labels: Vec<usize>,
+    /// How many classes there are.
+    pub classes: usize,
+}
+
+impl ImageCells {
+    /// How many cells there are.
+    pub fn len(&self) -> usize {
+        self.grid[0] * self.grid[1]
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl LabelledCells {
+    /// Reads all cells of an image, `[cells, dimensions]`.
+    pub fn read(&self, image: usize) -> Vec<f32> {
+        self.images[image].values.to_f32_vec()
+    }
+
+    /// Appends one cell of an image.
+    pub fn read_cell(&self, image: usize, cell: usize, cells: &mut Vec<f32>) {
+        let start = cells.len();
+        cells.resize(start + self.dimensions, 0.0);
+        let vector = &self.images[image].values[cell * self.dimensions..][..self.dimensions];
+        vector.convert_to_f32_slice(&mut cells[start..]);
+    }
+
+    /// Reads `count` cells of an image, drawn with replacement if there are fewer.
+    ///
+    /// Drawn without replacement they come in the order of the grid, from a random start and
+    /// evenly spaced, which costs no shuffle and leaves no part of the image out.
+    pub fn draw(&self, image: usize, count: usize, stream: &mut Stream, cells: &mut Vec<f32>) {
+        let ImageCells { values, .. } = &self.images[image];
+        let (width, total) = (self.dimensions, self.images[image].len());
+        let start = cells.len();
+        cells.resize(start + count * width, 0.0);
+        let mut rows = cells[start..].chunks_exact_mut(width);
+        let mut copy = |cell: usize| {
+            if let Some(row) = rows.next() {
+                values[cell * width..][..width].convert_to_f32_slice(row);
+            }
+        };
+        if total <= count {
+            (0..count).for_each(|i| copy(if i < total { i } else { stream.below(total) }));
+        } else {
+            let offset = stream.below(total);
+            (0..count).for_each(|i| copy((offset + i * total / count) % total));
+        }
+    }
+}
+
+/// How many cells apart the kept ones lie, so that at most `limit` of a grid are.
+pub(super) fn spacing([rows, columns]: [usize; 2], limit: usize) -> usize {
+    let kept = |step: usize| rows.div_ceil(step) * columns.div_ceil(step);
+    (1..=rows.max(columns)).find(|&step| kept(step) <= limit.max(1)).unwrap_or(1)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::rng::Purpose;
+
+    /// Cells of `classes` × `per_class` images: in the first half of each image the vector names
+    /// the class, in the second half it is noise.
+    pub(in super::super) fn half_and_half(
+        classes: usize,
+        per_class: usize,
+        dimensions: usize,
+    ) -> LabelledCells {
+        let (cells, images) = (40, classes * per_class);
+        let labels: Vec<usize> = (0..images).map(|image| image % classes).collect();
+        let image = |index: usize| {
+            let mut stream = Stream::new(9, Purpose::Synthetic, 0, index as u64);
+            let values = (0..cells * dimensions).map(|i| {
+                let (cell, dimension) = (i / dimensions, i % dimensions);
+                let told = cell < cells / 2 && dimension == labels[index] % dimensions;
+                // The last dimension tells the halves apart, as texture does.
+                let side = if cell < cells / 2 { 1.0 } else { -1.0 };
+                let base = if dimension + 1 == dimensions {
+                    side
+                } else {
+                    f64::from(u8::from(told)) * 2.0
+                };
+                f16::from_f64(base + 0.5 * stream.normal())
+            });
+            ImageCells { grid: [4, 10], spacing: 1, values: values.collect() }
+        };
+        LabelledCells { dimensions, images: (0..images).map(image).collect(), labels, classes }
+    }
+
+    #[test]
+    fn kept_cells_are_evenly_spaced_and_few_enough() {
+        assert_eq!(spacing([66, 97], 2000), 2);
+        assert_eq!(spacing([66, 97], 6402), 1);
+        assert_eq!(spacing([32, 48], 800), 2);
+        assert_eq!(spacing([5, 1], 1), 5);
+    }
+
+    #[test]
+    fn drawn_cells_are_spread_over_the_image_and_repeat_only_if_there_are_too_few() {
+        let values = (0..10).map(|i| f16::from_f32(i as f32)).collect();
+        let images = vec![ImageCells { grid: [2, 5], spacing: 1, values }];
+        let cells = LabelledCells { dimensions: 1, images, labels: vec![0], classes: 2 };
+        let mut stream = Stream::new(1, Purpose::Init, 0, 0);
+        let mut drawn = Vec::new();
+        cells.draw(0, 5, &mut stream, &mut drawn);
+        let mut sorted = drawn.clone();
+        sorted.sort_by(f32::total_cmp);
+        assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] == 2.0), "{drawn:?}");
+        drawn.clear();
+        cells.draw(0, 14, &mut stream, &mut drawn);
+        assert_eq!(drawn[..10], [0., 1., 2., 3., 4., 5., 6., 7., 8., 9.]);
+        assert!(drawn[10..].iter().all(|value| (0.0..10.0).contains(value)));
+    }
+}

@@ -1,0 +1,171 @@
+//! A map sharpened by the image itself.
+//!
+//! Heads know what foreground looks like on average; in one image it may be told from its
+//! background more sharply. So the map is taken as a guess p of the foreground, and the linear
+//! discriminant of that image's own cells is fitted to it (Fisher, 1936):
+//!
+//! ```text
+//! m⁺, m⁻ = means of f weighted by p and 1 − p,   C = covariance within both sides, + 3 I
+//! d(x) = (f(x) − (m⁺ + m⁻)/2) · C⁻¹(m⁺ − m⁻)
+//! ```
+//!
+//! d is the logarithm of the odds of the two sides, were they Gaussian with one covariance and
+//! of one size.
+
+use nalgebra::{DMatrix, DVector};
+
+use super::{
+    smooth::smooth,
+    vector::{add_scaled, dot, sigmoid},
+};
+use crate::stats::cut;
+
+/// How sharply the map of a teacher is cut, in spreads of the map.
+const SHARPNESS: f32 = 4.0;
+/// Rounds in which the map of a teacher is sharpened.
+const ROUNDS: usize = 2;
+/// Share of the discriminant in the final map; the rest is the student's own.
+const OWN_IMAGE: f32 = 0.7;
+/// A guess is never quite certain.
+const DOUBT: f32 = 1e-3;
+/// Added to the covariance within the sides: features are white over all images, not in each.
+const RIDGE: f32 = 3.0;
+
+/// Features of one image on a grid, `[rows, columns, dimensions]`, and how maps are smoothed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Features<'a> {
+    pub(super) cells: &'a [f32],
+    pub(super) grid: [usize; 2],
+    /// Spread of the smoothing Gaussian, in cells of this grid.
+    pub(super) sigma: f64,
+}
+
+impl Features<'_> {
+    /// Smooths a map of the image.
+    pub(super) fn smooth(&self, map: &[f32]) -> Vec<f32> {
+        smooth(map, self.grid, self.sigma)
+    }
+
+    /// A teacher's map, sharpened; the cut between the sides is that of [`cut`].
+    ///
+    /// A constant map becomes zero: there is no guess to start from.
+    pub(super) fn sharpen(&self, map: &[f32], beta: f64) -> Vec<f32> {
+        let mut map = standardized(map);
+        for _ in 0..ROUNDS {
+            let Some(middle) = cut(&map, beta) else { break };
+            let guess: Vec<f32> =
+                map.iter().map(|value| sigmoid(SHARPNESS * (value - middle))).collect();
+            add_scaled(&mut map, 1.0, &self.smooth(&standardized(&self.log_odds(&guess))));
+            map = standardized(&map);
+        }
+        map
+    }
+
+    /// A student's logits, sharpened: above zero is foreground.
+    pub(super) fn settle(&self, logits: &[f32]) -> Vec<f32> {
+        let guess: Vec<f32> =
+            logits.iter().map(|&logit| sigmoid(logit).clamp(DOUBT, 1.0 - DOUBT)).collect();
+        let own = self.smooth(&self.log_odds(&guess));
+        let mut settled = vec![0.0; logits.len()];
+        add_scaled(&mut settled, 1.0 - OWN_IMAGE, logits);
+        add_scaled(&mut settled, OWN_IMAGE, &own);
+        settled
+    }
+
+    /// The discriminant of a guessed foreground, for each cell.
+    fn log_odds(&self, guess: &[f32]) -> Vec<f32> {
+        let dimensions = self.cells.len() / guess.len();
+        let inside: f32 = guess.iter().sum();
+        let outside = guess.len() as f32 - inside;
+        let (mut foreground, mut background) = (vec![0.0; dimensions], vec![0.0; dimensions]);
+        for (cell, &share) in self.cells.chunks_exact(dimensions).zip(guess) {
+            add_scaled(&mut foreground, share / inside, cell);
+            add_scaled(&mut background, (1.0 - share) / outside, cell);
+        }
+        // Σ f fᵀ less what the two means explain is what is spread within the sides.
+        let all = DMatrix::from_column_slice(dimensions, guess.len(), self.cells);
+        let mut within = &all * all.transpose();
+        for (mean, weight) in [(&foreground, inside), (&background, outside)] {
+            let mean = DVector::from_column_slice(mean);
+            within.ger(-weight, &mean, &mean, 1.0);
+        }
+        within /= guess.len() as f32;
+        for dimension in 0..dimensions {
+            within[(dimension, dimension)] += RIDGE;
+        }
+        let apart = DVector::from_fn(dimensions, |i, _| foreground[i] - background[i]);
+        // Rounding cannot outweigh the ridge, but a feature that is no number can.
+        let Some(solver) = within.cholesky() else { return vec![0.0; guess.len()] };
+        let direction = solver.solve(&apart);
+        add_scaled(&mut foreground, 1.0, &background);
+        let middle = 0.5 * dot(&foreground, direction.as_slice());
+        let cells = self.cells.chunks_exact(dimensions);
+        cells.map(|cell| dot(cell, direction.as_slice()) - middle).collect()
+    }
+}
+
+/// Mean 0 and spread 1; zeros if the map is constant.
+pub(super) fn standardized(map: &[f32]) -> Vec<f32> {
+    let count = map.len().max(1) as f64;
+    let mean = map.iter().map(|&value| f64::from(value)).sum::<f64>() / count;
+    let variance = map.iter().map(|&value| (f64::from(value) - mean).powi(2)).sum::<f64>() / count;
+    let spread = variance.sqrt() + 1e-6;
+    map.iter().map(|&value| ((f64::from(value) - mean) / spread) as f32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Purpose, Stream};
+
+    /// A map that is right about two halves but noisy, and features that tell them apart.
+    fn noisy() -> (Vec<f32>, Vec<f32>) {
+        let mut stream = Stream::new(8, Purpose::Synthetic, 0, 0);
+        let side = |cell: usize| if cell % 20 < 10 { 1.0 } else { -1.0 };
+        let map = (0..400).map(|cell| (side(cell) + 1.5 * stream.normal()) as f32).collect();
+        let mut stream = Stream::new(8, Purpose::Synthetic, 0, 1);
+        let cells = (0..400)
+            .flat_map(|cell| [(side(cell) + 0.3 * stream.normal()) as f32, stream.normal() as f32]);
+        (map, cells.collect())
+    }
+
+    fn features(cells: &[f32]) -> Features<'_> {
+        Features { cells, grid: [20, 20], sigma: 0.0 }
+    }
+
+    fn wrong(map: &[f32]) -> usize {
+        map.iter().enumerate().filter(|(cell, value)| (**value > 0.0) != (cell % 20 < 10)).count()
+    }
+
+    #[test]
+    fn a_noisy_map_is_sharpened_by_features_that_agree_with_it() {
+        let (map, cells) = noisy();
+        let sharper = features(&cells).sharpen(&map, 0.0);
+        assert!(wrong(&map) > 80 && wrong(&sharper) < 40, "{} {}", wrong(&map), wrong(&sharper));
+        let settled = features(&cells).settle(&map);
+        assert!(wrong(&settled) < wrong(&map) / 2, "{}", wrong(&settled));
+    }
+
+    #[test]
+    fn opposite_logits_settle_to_the_opposite() {
+        let (map, cells) = noisy();
+        let opposite: Vec<f32> = map.iter().map(|value| -value).collect();
+        let (one, other) = (features(&cells).settle(&map), features(&cells).settle(&opposite));
+        assert!(one.iter().zip(&other).all(|(a, b)| (a + b).abs() < 1e-3));
+    }
+
+    #[test]
+    fn a_constant_map_says_nothing() {
+        let features = Features { cells: &[1.0, 2.0, 3.0, 4.0], grid: [2, 2], sigma: 1.0 };
+        assert_eq!(features.sharpen(&[3.0; 4], 0.0), [0.0; 4]);
+    }
+
+    #[test]
+    fn one_dimension_is_divided_by_hand() {
+        let features = Features { cells: &[2.0, 2.0, -2.0, -2.0], grid: [1, 4], sigma: 0.0 };
+        // Means ±1.6 of guesses 0.9 and 0.1; 4 − 1.6² = 1.44 within: direction 3.2/4.44.
+        let found = features.log_odds(&[0.9, 0.9, 0.1, 0.1]);
+        let expected = 2.0 * 3.2 / 4.44;
+        assert!((found[0] - expected).abs() < 1e-4 && (found[3] + expected).abs() < 1e-4);
+    }
+}

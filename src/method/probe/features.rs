@@ -1,0 +1,340 @@
+//! Features of a frozen backbone: what its stages give, on one grid of a cell every 8 pixels.
+
+use std::ops::Range;
+
+use burn::tensor::{Device, Tensor};
+use half::f16;
+use nalgebra::{DMatrix, DMatrixView};
+
+use super::{
+    cells::{ImageCells, spacing},
+    projection::Projection,
+    stages,
+    vector::add_scaled,
+    views::View,
+};
+use crate::{
+    config::{ProbeConfig, Stage},
+    method::tiles::{Blend, half_pixel},
+    model::{
+        Branch, Pass,
+        layers::{tensor, values},
+        resnet::Resnet,
+    },
+};
+
+/// Pixels of input per cell of the common grid.
+pub(super) const STRIDE: usize = 8;
+
+/// What one stage gives for an image or a part of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StageMap {
+    /// Rows and columns.
+    pub grid: [usize; 2],
+    /// Length of a cell's vector.
+    pub channels: usize,
+    /// `[rows, columns, channels]`
+    pub values: Vec<f32>,
+}
+
+/// What some stages give for an image, and the grid they are brought to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StageMaps {
+    /// Rows and columns of the common grid.
+    pub grid: [usize; 2],
+    /// In the order of the network.
+    pub stages: Vec<(Stage, StageMap)>,
+}
+
+impl StageMaps {
+    /// Passes an image `[3, height, width]` through the frozen backbone, once for each view.
+    ///
+    /// Views are turned back cell by cell and averaged.
+    pub fn of(
+        backbone: &Resnet,
+        input: Vec<f32>,
+        size: [usize; 2],
+        config: &ProbeConfig,
+        device: &Device,
+    ) -> Self {
+        let stages = stages(config);
+        let views = config.views.list();
+        let (first, others) = views.split_first().expect("an image has at least one view");
+        let seen = |view: &View, input: Vec<f32>| {
+            let (input, [height, width]) = view.apply(input, size);
+            let images = tensor(input, [1, 3, height, width], device);
+            let last = stages.last().map_or(0, |stage| stage.index() + 1);
+            let given = backbone.first_stages(images, Pass::Evaluate(Branch::Whole), last);
+            let all = [Stage::Layer1, Stage::Layer2, Stage::Layer3, Stage::Layer4];
+            let wanted = all.into_iter().zip(given).filter(|(stage, _)| stages.contains(stage));
+            wanted.map(|(stage, maps)| (stage, view.undo(maps.into()))).collect::<Vec<_>>()
+        };
+        // The image itself comes last, so that a single view needs no copy of it.
+        let more: Vec<_> = others.iter().map(|view| seen(view, input.clone())).collect();
+        let mut stages = seen(first, input);
+        for view in more {
+            for ((_, sum), (_, more)) in stages.iter_mut().zip(view) {
+                add_scaled(&mut sum.values, 1.0, &more.values);
+            }
+        }
+        let share = 1.0 / views.len() as f32;
+        if views.len() > 1 {
+            let values = stages.iter_mut().flat_map(|(_, map)| &mut map.values);
+            values.for_each(|value| *value *= share);
+        }
+        Self { grid: size.map(|side| side.div_ceil(STRIDE)), stages }
+    }
+
+    /// The part of each stage that lies within rows and columns of pixels.
+    pub(super) fn crop(&self, inner: [Range<usize>; 2]) -> Self {
+        let cut = |(stage, map): &(Stage, StageMap)| {
+            let pixels = STRIDE * self.grid[0] / map.grid[0];
+            let cells = inner.clone().map(|side| side.start / pixels..side.end.div_ceil(pixels));
+            let [rows, columns] = cells.clone();
+            let lines = rows.flat_map(|row| {
+                let from = (row * map.grid[1] + columns.start) * map.channels;
+                &map.values[from..][..columns.len() * map.channels]
+            });
+            let grid = cells.clone().map(|side| side.len());
+            (*stage, StageMap { grid, channels: map.channels, values: lines.copied().collect() })
+        };
+        let grid = inner.clone().map(|side| side.len().div_ceil(STRIDE));
+        Self { grid, stages: self.stages.iter().map(cut).collect() }
+    }
+
+    /// Channels of the given stages together.
+    pub fn channels(&self, stages: &[Stage]) -> usize {
+        self.of_stages(stages).map(|map| map.channels).sum()
+    }
+
+    /// What the stages say about the whole image: the mean of each channel, then its maximum,
+    /// stage by stage.
+    pub fn descriptor(&self, stages: &[Stage]) -> Vec<f32> {
+        let mut pool = DescriptorPool::default();
+        pool.add(self, stages);
+        pool.finish()
+    }
+
+    /// Raw vectors of evenly spaced cells, at most `limit` of them: the stages' channels one
+    /// after the other, in half precision.
+    pub fn sample(&self, stages: &[Stage], limit: usize) -> ImageCells {
+        let step = spacing(self.grid, limit);
+        // In the middle of each square of `step` cells, as far as the grid reaches.
+        let line = |length: usize| -> Vec<usize> {
+            (0..length.div_ceil(step)).map(|i| (i * step + step / 2).min(length - 1)).collect()
+        };
+        let (rows, columns) = (line(self.grid[0]), line(self.grid[1]));
+        let channels = self.channels(stages);
+        let mut values = vec![f16::ZERO; rows.len() * columns.len() * channels];
+        let mut from = 0;
+        for map in self.of_stages(stages) {
+            let between = map.between(self.grid);
+            let mut cells = values.chunks_exact_mut(channels);
+            for &row in &rows {
+                for &column in &columns {
+                    let cell = cells.next().expect("one vector per kept cell");
+                    let kept = &mut cell[from..][..map.channels];
+                    between.read(row, column, |channel, value| {
+                        kept[channel] = f16::from_f32(value);
+                    });
+                }
+            }
+            from += map.channels;
+        }
+        ImageCells { grid: [rows.len(), columns.len()], spacing: step, values }
+    }
+
+    /// Projected vectors of every cell, `[cells, dimensions]`.
+    ///
+    /// Each stage is projected at its own resolution, which is the same as projecting what is
+    /// interpolated and costs a fraction of it.
+    pub fn project(&self, stages: &[Stage], projection: &Projection) -> Vec<f32> {
+        let dimensions = projection.dimensions();
+        let cells = self.grid[0] * self.grid[1];
+        let mut sum: Vec<f32> =
+            projection.offset.iter().copied().cycle().take(cells * dimensions).collect();
+        let mut from = 0;
+        for map in self.of_stages(stages) {
+            let part = projection.matrix.columns(from, map.channels);
+            let projected: DMatrix<f32> = part * map.matrix();
+            from += map.channels;
+            let map =
+                StageMap { grid: map.grid, channels: dimensions, values: projected.data.into() };
+            map.add_to(self.grid, &mut sum);
+        }
+        sum
+    }
+
+    fn of_stages(&self, stages: &[Stage]) -> impl Iterator<Item = &StageMap> {
+        let wanted = self.stages.iter().filter(|(stage, _)| stages.contains(stage));
+        wanted.map(|(_, map)| map)
+    }
+}
+
+/// The descriptor of an image, as its parts are seen.
+#[derive(Debug, Default)]
+pub(super) struct DescriptorPool {
+    /// Of each stage: sums and maxima of its channels, and cells seen.
+    stages: Vec<(Vec<f64>, Vec<f32>, usize)>,
+}
+
+impl DescriptorPool {
+    /// Adds a part of the image.
+    pub(super) fn add(&mut self, maps: &StageMaps, stages: &[Stage]) {
+        for (index, map) in maps.of_stages(stages).enumerate() {
+            if self.stages.len() == index {
+                let lowest = vec![f32::NEG_INFINITY; map.channels];
+                self.stages.push((vec![0.0; map.channels], lowest, 0));
+            }
+            let (sums, maxima, count) = &mut self.stages[index];
+            for cell in map.values.chunks_exact(map.channels) {
+                for ((sum, maximum), &value) in sums.iter_mut().zip(maxima.iter_mut()).zip(cell) {
+                    *sum += f64::from(value);
+                    *maximum = maximum.max(value);
+                }
+                *count += 1;
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> Vec<f32> {
+        let stages = self.stages.into_iter().flat_map(|(sums, maxima, count)| {
+            let means = sums.into_iter().map(move |sum| (sum / count as f64) as f32);
+            means.chain(maxima)
+        });
+        stages.collect()
+    }
+}
+
+impl From<Tensor<4>> for StageMap {
+    /// From `[1, channels, rows, columns]`.
+    fn from(maps: Tensor<4>) -> Self {
+        let [_, channels, rows, columns] = maps.dims();
+        Self { grid: [rows, columns], channels, values: values(maps.permute([0, 2, 3, 1])) }
+    }
+}
+
+/// A stage's map, read at the cells of another grid.
+struct Between<'a> {
+    map: &'a StageMap,
+    rows: Vec<Blend>,
+    columns: Vec<Blend>,
+}
+
+impl StageMap {
+    /// channels × cells
+    fn matrix(&self) -> DMatrixView<'_, f32> {
+        DMatrixView::from_slice(&self.values, self.channels, self.grid[0] * self.grid[1])
+    }
+
+    fn between(&self, grid: [usize; 2]) -> Between<'_> {
+        let line = |axis: usize| half_pixel(grid[axis], self.grid[axis]);
+        Between { map: self, rows: line(0), columns: line(1) }
+    }
+
+    /// Adds the map, interpolated to a grid, to `[cells, channels]`.
+    fn add_to(&self, grid: [usize; 2], sum: &mut [f32]) {
+        let between = self.between(grid);
+        let width = self.grid[1] * self.channels;
+        for (row, line) in between.rows.iter().zip(sum.chunks_exact_mut(grid[1] * self.channels)) {
+            let lines = [row.near, row.far].map(|row| &self.values[row * width..][..width]);
+            let mixed: Vec<f32> =
+                lines[0].iter().zip(lines[1]).map(|(&near, &far)| row.mix(near, far)).collect();
+            for (column, cell) in between.columns.iter().zip(line.chunks_exact_mut(self.channels)) {
+                let near = &mixed[column.near * self.channels..][..self.channels];
+                let far = &mixed[column.far * self.channels..][..self.channels];
+                for (sum, (&near, &far)) in cell.iter_mut().zip(near.iter().zip(far)) {
+                    *sum += column.mix(near, far);
+                }
+            }
+        }
+    }
+}
+
+impl Between<'_> {
+    /// Reads the vector of one cell.
+    fn read(&self, row: usize, column: usize, mut give: impl FnMut(usize, f32)) {
+        let StageMap { grid, channels, values } = self.map;
+        let cell =
+            |row: usize, column: usize| &values[(row * grid[1] + column) * channels..][..*channels];
+        let (row, column) = (self.rows[row], self.columns[column]);
+        let corners =
+            [row.near, row.far].map(|row| [cell(row, column.near), cell(row, column.far)]);
+        for channel in 0..*channels {
+            let [upper, lower] = corners.map(|[near, far]| column.mix(near[channel], far[channel]));
+            give(channel, row.mix(upper, lower));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn maps() -> StageMaps {
+        let map = |grid: [usize; 2], channels: usize| {
+            let values = (0..grid[0] * grid[1] * channels).map(|i| ((i * 37) % 101) as f32 / 50.0);
+            StageMap { grid, channels, values: values.collect() }
+        };
+        StageMaps {
+            grid: [4, 6],
+            stages: vec![(Stage::Layer2, map([4, 6], 3)), (Stage::Layer3, map([2, 3], 5))],
+        }
+    }
+
+    #[test]
+    fn projecting_each_stage_first_is_projecting_what_is_interpolated() {
+        let maps = maps();
+        let stages = [Stage::Layer2, Stage::Layer3];
+        let matrix = DMatrix::from_fn(2, 8, |i, j| (i * 8 + j) as f32 / 10.0 - 0.6);
+        let offset = nalgebra::DVector::from_vec(vec![0.5, -1.0]);
+        let projection = Projection { matrix, offset };
+        let found = maps.project(&stages, &projection);
+        let raw: Vec<f32> =
+            maps.sample(&stages, 1000).values.iter().map(|value| value.to_f32()).collect();
+        let expected = projection.apply(&DMatrix::from_column_slice(8, 24, &raw));
+        for (found, expected) in found.iter().zip(expected.iter()) {
+            assert!((found - expected).abs() < 5e-3, "{found} {expected}");
+        }
+    }
+
+    #[test]
+    fn one_stage_is_read_between_its_cells_as_bilinear_resizing_does() {
+        let map = StageMap { grid: [1, 2], channels: 1, values: vec![0.0, 4.0] };
+        let maps = StageMaps { grid: [2, 4], stages: vec![(Stage::Layer3, map)] };
+        let values: Vec<f32> =
+            maps.sample(&[Stage::Layer3], 8).values.iter().map(|value| value.to_f32()).collect();
+        // PyTorch's interpolate with align_corners = False.
+        assert_eq!(values, [0.0, 1.0, 3.0, 4.0, 0.0, 1.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn a_descriptor_has_means_and_maxima_of_each_stage() {
+        let map = StageMap { grid: [1, 2], channels: 2, values: vec![0.0, 4.0, 1.0, -2.0] };
+        let stages = vec![(Stage::Layer2, map.clone()), (Stage::Layer3, map)];
+        let maps = StageMaps { grid: [1, 2], stages };
+        assert_eq!(maps.descriptor(&[Stage::Layer3]), [0.5, 1.0, 1.0, 4.0]);
+        assert_eq!(maps.descriptor(&[Stage::Layer2, Stage::Layer3]).len(), 8);
+    }
+
+    #[test]
+    fn a_part_of_an_image_is_cut_out_of_every_stage() {
+        let part = maps().crop([16..32, 16..48]);
+        assert_eq!(part.grid, [2, 4]);
+        assert_eq!(
+            part.stages.iter().map(|(_, map)| map.grid).collect::<Vec<_>>(),
+            [[2, 4], [1, 2]]
+        );
+        // The cell in row 2, column 2 of the first stage, and in row 1, column 1 of the second.
+        let whole = maps();
+        assert_eq!(part.stages[0].1.values[..3], whole.stages[0].1.values[(2 * 6 + 2) * 3..][..3]);
+        assert_eq!(part.stages[1].1.values[..5], whole.stages[1].1.values[(3 + 1) * 5..][..5]);
+    }
+
+    #[test]
+    fn a_sample_keeps_evenly_spaced_cells() {
+        let kept = maps().sample(&[Stage::Layer2, Stage::Layer3], 6);
+        assert_eq!(kept.grid, [2, 3]);
+        assert_eq!(kept.values.len(), 6 * 8);
+    }
+}

@@ -1,0 +1,189 @@
+//! What heads learn from, gathered within a memory bound, image by image.
+//!
+//! The projection is fitted to the raw vectors of the first images, in random order: of all
+//! images if their raw vectors fit into the bound, and of as many as do otherwise. From then on
+//! vectors are projected as they come, which makes them six times smaller, and of each image
+//! only as many cells are kept as the bound allows. So the backbone sees each image once, and
+//! memory does not grow with their number.
+
+use half::f16;
+use nalgebra::DMatrix;
+
+use super::{
+    cells::{ImageCells, LabelledCells},
+    features::StageMaps,
+    projection::Projection,
+};
+use crate::config::ProbeConfig;
+
+/// Fewest cells of an image worth keeping; beyond, images are left out instead.
+const FEWEST_CELLS: usize = 64;
+/// Cells that a projection is fitted to: enough for the covariance of a thousand channels.
+const FITTED_CELLS: usize = 24_000;
+
+/// How much of the training images is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Images that are looked at, the first of a random order.
+    pub images: usize,
+    /// Most cells of each.
+    pub cells: usize,
+    /// Bytes that raw vectors, and projected ones, may take.
+    pub bytes: usize,
+}
+
+impl Plan {
+    /// What of `images` fits into the settings' memory, half of which is for raw vectors.
+    pub fn new(images: usize, config: &ProbeConfig) -> Self {
+        let bytes = config.memory_mib * (1 << 20) / 2;
+        let cell = size_of::<f16>() * config.dimensions;
+        let affordable = bytes / (cell * images.max(1));
+        let cells = affordable.max(FEWEST_CELLS).min(config.cells);
+        Self { images: images.min(bytes / (cell * cells)), cells, bytes }
+    }
+}
+
+/// The images seen so far.
+#[derive(Debug)]
+pub struct Gathering {
+    plan: Plan,
+    dimensions: usize,
+    channels: usize,
+    /// Raw vectors, until the projection is fitted.
+    raw: Vec<ImageCells>,
+    projection: Option<Projection>,
+    projected: Vec<ImageCells>,
+    descriptors: Vec<Vec<f32>>,
+}
+
+/// What heads learn from.
+#[derive(Debug, Clone)]
+pub struct Gathered {
+    /// From raw vectors to those of the cells.
+    pub projection: Projection,
+    /// For masks.
+    pub cells: LabelledCells,
+    /// For classes: one descriptor per image.
+    pub descriptors: Vec<Vec<f32>>,
+}
+
+impl Gathering {
+    /// Gathers what a plan allows.
+    pub fn new(plan: Plan, config: &ProbeConfig) -> Self {
+        Self {
+            plan,
+            dimensions: config.dimensions,
+            channels: 0,
+            raw: Vec::new(),
+            projection: None,
+            projected: Vec::new(),
+            descriptors: Vec::new(),
+        }
+    }
+
+    /// Takes the next image.
+    pub fn push(&mut self, maps: &StageMaps, config: &ProbeConfig) {
+        self.descriptors.push(maps.descriptor(&config.class_stages));
+        self.channels = maps.channels(&config.mask_stages);
+        let cells = maps.sample(&config.mask_stages, self.plan.cells);
+        if let Some(projection) = &self.projection {
+            self.projected.push(project(projection, &cells));
+            return;
+        }
+        self.raw.push(cells);
+        let bytes: usize = self.raw.iter().map(|image| size_of_val(&image.values[..])).sum();
+        if bytes >= self.plan.bytes {
+            self.fit();
+        }
+    }
+
+    /// All that was gathered, with the label of each image.
+    pub fn finish(mut self, labels: Vec<usize>, classes: usize) -> Gathered {
+        if self.projection.is_none() {
+            self.fit();
+        }
+        let Self { projection, projected: images, descriptors, .. } = self;
+        let projection = projection.expect("fitted above");
+        let dimensions = projection.dimensions();
+        let cells = LabelledCells { dimensions, images, labels, classes };
+        Gathered { projection, cells, descriptors }
+    }
+
+    /// Fits the projection to the raw vectors, and projects them.
+    fn fit(&mut self) {
+        let raw = std::mem::take(&mut self.raw);
+        let total: usize = raw.iter().map(ImageCells::len).sum();
+        // Every so many cells, counted through all images.
+        let step = total.div_ceil(FITTED_CELLS).max(1);
+        let vectors = raw.iter().flat_map(|image| image.values.chunks_exact(self.channels));
+        let values: Vec<f32> =
+            vectors.step_by(step).flatten().map(|value| value.to_f32()).collect();
+        let cells = DMatrix::from_vec(self.channels, values.len() / self.channels.max(1), values);
+        let projection = Projection::fit(&cells, self.dimensions);
+        // One at a time, so that raw vectors make room for projected ones.
+        self.projected = raw.into_iter().map(|image| project(&projection, &image)).collect();
+        self.projection = Some(projection);
+    }
+}
+
+fn project(projection: &Projection, raw: &ImageCells) -> ImageCells {
+    let values: Vec<f32> = raw.values.iter().map(|value| value.to_f32()).collect();
+    let cells = DMatrix::from_vec(projection.matrix.ncols(), raw.len(), values);
+    let values = projection.apply(&cells).iter().map(|&value| f16::from_f32(value)).collect();
+    ImageCells { grid: raw.grid, spacing: raw.spacing, values }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{config::Stage, method::probe::features::StageMap};
+
+    fn maps(index: usize) -> StageMaps {
+        let map = |grid: [usize; 2], channels: usize| {
+            let values = (0..grid[0] * grid[1] * channels)
+                .map(|i| ((i * 37 + index * 11) % 101) as f32 / 50.0 + ((i * i) % 13) as f32 / 9.0);
+            StageMap { grid, channels, values: values.collect() }
+        };
+        StageMaps {
+            grid: [4, 6],
+            stages: vec![(Stage::Layer2, map([4, 6], 3)), (Stage::Layer3, map([2, 3], 5))],
+        }
+    }
+
+    fn config() -> ProbeConfig {
+        ProbeConfig { dimensions: 4, ..ProbeConfig::default() }
+    }
+
+    fn gathered(plan: Plan) -> Gathered {
+        let mut gathering = Gathering::new(plan, &config());
+        (0..6).for_each(|index| gathering.push(&maps(index), &config()));
+        gathering.finish(vec![0, 1, 0, 1, 0, 1], 2)
+    }
+
+    #[test]
+    fn memory_is_bounded_by_cells_first_and_by_images_then() {
+        let config = ProbeConfig { dimensions: 64, memory_mib: 64, cells: 2000, ..config() };
+        // Half of it, 32 MiB, for vectors of 128 bytes.
+        let plan = |images| Plan::new(images, &config);
+        assert_eq!((plan(100).images, plan(100).cells), (100, 2000));
+        assert_eq!((plan(1000).images, plan(1000).cells), (1000, 262));
+        assert_eq!((plan(100_000).images, plan(100_000).cells), (4096, 64));
+    }
+
+    #[test]
+    fn the_projection_of_the_first_images_serves_all_once_memory_is_full() {
+        let plan = Plan { images: 6, cells: 24, bytes: usize::MAX };
+        let roomy = gathered(plan);
+        assert_eq!((roomy.cells.images.len(), roomy.descriptors.len()), (6, 6));
+        assert_eq!(roomy.cells.dimensions, 4);
+        let tight = gathered(Plan { bytes: 3 * 24 * 8 * 2, ..plan });
+        assert_eq!(tight.cells.images.len(), 6);
+        assert_ne!(tight.projection, roomy.projection);
+        // Three images fitted it, so three images alone give the same.
+        let mut gathering = Gathering::new(plan, &config());
+        (0..3).for_each(|index| gathering.push(&maps(index), &config()));
+        let first = gathering.finish(vec![0, 1, 0], 2);
+        assert_eq!(first.projection, tight.projection);
+        assert_eq!(first.cells.images[..], tight.cells.images[..3]);
+    }
+}

@@ -1,0 +1,247 @@
+//! All heads of a probe: how they are trained one after the other, and what they say together.
+
+use std::fmt;
+
+use rayon::prelude::*;
+
+use super::{
+    cells::LabelledCells,
+    discriminant::{Features, standardized},
+    gather::Gathered,
+    held_out::{self, HeldOutRule},
+    mask_head::{self, MaskHeadRule},
+    mlp::Mlp,
+    pooled::LinearMask,
+    student::{self, StudentRule},
+    vector::add_scaled,
+};
+use crate::{
+    config::ProbeConfig,
+    stats::{LinearClassifier, cross_validated, cut, skewness},
+};
+
+const MASK_HEAD: MaskHeadRule = MaskHeadRule {
+    steps: 250,
+    images: 32,
+    cells: 400,
+    rate: 5e-3,
+    decay: 1e-2,
+    size: 0.2,
+    area: 0.2,
+};
+
+const HELD_OUT: HeldOutRule = HeldOutRule {
+    steps: 150,
+    images: 256,
+    cells: 400,
+    rate: 1e-2,
+    decay: 1e-3,
+    ridge: 10.0,
+    background: 1.0,
+    size: 0.2,
+    area: 0.2,
+};
+
+const STUDENT: StudentRule = StudentRule {
+    steps: 300,
+    images: 16,
+    cells: 96,
+    rate: 2e-3,
+    decay: 1e-2,
+    width: 64,
+    dropout: [0.1, 0.3],
+};
+
+/// Weights of the images against the penalty of the class head, to be chosen from.
+const CLASS_WEIGHTS: [f64; 3] = [0.01, 0.1, 1.0];
+
+/// What prediction needs of the heads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heads {
+    /// Give the mask.
+    pub students: Vec<Mlp>,
+    /// Gives the class.
+    pub classifier: LinearClassifier,
+}
+
+/// What was found while training, for the record.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Found {
+    /// β: how small a heap of foreground may be beside the background, by how maps lean.
+    pub beta: f64,
+    /// Mistakes of the class head on training images that it was not fitted to, in percent; none
+    /// if too few images have the same class.
+    pub held_out_error: Option<f64>,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "maps are cut with β = {:.2}", self.beta)?;
+        match self.held_out_error {
+            Some(error) => {
+                write!(f, "; {error:.1} % of held-out training images are misclassified")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Heads {
+    /// Trains all heads by labels alone.
+    ///
+    /// `goes_on` hears how many parts of all are done, and may end the training by `false`.
+    /// Heads of a kind are trained side by side, each on one thread, so that the number of
+    /// threads changes nothing.
+    pub fn train(
+        gathered: &Gathered,
+        config: &ProbeConfig,
+        seed: u64,
+        mut goes_on: impl FnMut(usize, usize) -> bool,
+    ) -> Option<(Self, Found)> {
+        let cells = &gathered.cells;
+        let mut begin = |part: usize| goes_on(part, 4).then_some(());
+        begin(0)?;
+        let (classifier, held_out_error) = train_classifier(gathered, seed);
+        begin(1)?;
+        let teachers = Teachers::train(cells, config.heads as u64, seed);
+        begin(2)?;
+        let (sides, beta) = teachers.teach(cells, config.smoothing);
+        let students = train_students(cells, &sides, config, seed, 0);
+        begin(3)?;
+        // What the first students make of each image teaches the second.
+        let heads = Self { students, classifier };
+        let sides: Vec<Vec<bool>> = (0..cells.images.len())
+            .into_par_iter()
+            .map(|image| {
+                let vectors = cells.read(image);
+                let scores = heads.mask_scores(features(cells, image, &vectors, config.smoothing));
+                scores.iter().map(|&score| score >= 0.0).collect()
+            })
+            .collect();
+        let students = train_students(cells, &sides, config, seed, 1);
+        Some((Self { students, ..heads }, Found { beta, held_out_error }))
+    }
+
+    /// The score of each cell: from 0 on it is foreground.
+    pub(super) fn mask_scores(&self, features: Features<'_>) -> Vec<f32> {
+        let logits =
+            mean(self.students.iter().map(|student| student.apply(features.cells).data.into()));
+        features.settle(&features.smooth(&logits))
+    }
+
+    /// The probability of each class, by the image's descriptor.
+    pub fn probabilities(&self, descriptor: &[f32]) -> Vec<f32> {
+        let logarithms = self.classifier.log_probabilities(descriptor);
+        logarithms.into_iter().map(|value| value.exp() as f32).collect()
+    }
+}
+
+/// Linear masks of both kinds.
+struct Teachers {
+    mask_heads: Vec<LinearMask>,
+    held_out: Vec<LinearMask>,
+}
+
+impl Teachers {
+    fn train(cells: &LabelledCells, count: u64, seed: u64) -> Self {
+        let mut mask_heads: Vec<LinearMask> = (0..2 * count)
+            .into_par_iter()
+            .map(|index| match index.checked_sub(count) {
+                None => mask_head::train(cells, &MASK_HEAD, seed, index),
+                Some(index) => held_out::train(cells, &HELD_OUT, seed, index),
+            })
+            .collect();
+        let held_out = mask_heads.split_off(count as usize);
+        Self { mask_heads, held_out }
+    }
+
+    /// Which cells of each training image are foreground, and the β that they were cut with.
+    fn teach(&self, cells: &LabelledCells, smoothing: f64) -> (Vec<Vec<bool>>, f64) {
+        let images = 0..cells.images.len();
+        let maps: Vec<(Vec<f32>, f64)> = images
+            .clone()
+            .into_par_iter()
+            .map(|image| {
+                let vectors = cells.read(image);
+                let map = self.map(features(cells, image, &vectors, smoothing));
+                let lean = skewness(&map);
+                (map, lean)
+            })
+            .collect();
+        let lean = maps.iter().map(|(_, lean)| lean).sum::<f64>() / maps.len().max(1) as f64;
+        let beta = (lean - 0.5).clamp(0.0, 1.0);
+        let sides = images
+            .into_par_iter()
+            .map(|image| {
+                let vectors = cells.read(image);
+                let map = features(cells, image, &vectors, smoothing).sharpen(&maps[image].0, beta);
+                // A constant map is all background.
+                let cut = cut(&map, beta).unwrap_or(f32::INFINITY);
+                map.iter().map(|&value| value >= cut).collect()
+            })
+            .collect();
+        (sides, beta)
+    }
+
+    /// Both kinds count the same, however many heads there are of each.
+    fn map(&self, features: Features<'_>) -> Vec<f32> {
+        let of = |heads: &[LinearMask]| {
+            standardized(&mean(heads.iter().map(|head| standardized(&head.scores(features.cells)))))
+        };
+        let mut map = of(&self.mask_heads);
+        add_scaled(&mut map, 1.0, &of(&self.held_out));
+        features.smooth(&map)
+    }
+}
+
+/// The features of a training image, whose kept cells may lie several cells apart.
+fn features<'a>(
+    cells: &LabelledCells,
+    image: usize,
+    vectors: &'a [f32],
+    smoothing: f64,
+) -> Features<'a> {
+    let of = &cells.images[image];
+    Features { cells: vectors, grid: of.grid, sigma: smoothing / of.spacing as f64 }
+}
+
+fn train_students(
+    cells: &LabelledCells,
+    sides: &[Vec<bool>],
+    config: &ProbeConfig,
+    seed: u64,
+    generation: u64,
+) -> Vec<Mlp> {
+    let count = config.students as u64;
+    let train = |index| student::train(cells, sides, &STUDENT, seed, generation * count + index);
+    (0..count).into_par_iter().map(train).collect()
+}
+
+/// The class head that is best on training images that it was not fitted to, and its mistakes.
+fn train_classifier(gathered: &Gathered, seed: u64) -> (LinearClassifier, Option<f64>) {
+    let Gathered { cells: LabelledCells { labels, classes, .. }, descriptors, .. } = gathered;
+    let images: Vec<&[f32]> = descriptors.iter().map(Vec::as_slice).collect();
+    let judged = CLASS_WEIGHTS.map(|weight| {
+        let found = cross_validated(&images, labels, weight, 1, seed);
+        (weight, found)
+    });
+    let rank = |(_, found): &(f64, Option<crate::stats::HeldOut>)| {
+        found.map_or(f64::INFINITY, |found| found.log_loss)
+    };
+    let best = judged.into_iter().min_by(|a, b| rank(a).total_cmp(&rank(b)));
+    let (weight, found) = best.expect("there are weights to choose from");
+    let classifier = LinearClassifier::fit(&images, labels, *classes, weight);
+    (classifier, found.map(|found| found.error))
+}
+
+/// The mean of vectors of one length.
+fn mean(vectors: impl Iterator<Item = Vec<f32>>) -> Vec<f32> {
+    let mut count = 0.0_f32;
+    let sum = vectors.inspect(|_| count += 1.0).reduce(|mut sum, vector| {
+        add_scaled(&mut sum, 1.0, &vector);
+        sum
+    });
+    let mut sum = sum.unwrap_or_default();
+    sum.iter_mut().for_each(|value| *value /= count);
+    sum
+}

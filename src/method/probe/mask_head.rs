@@ -1,0 +1,188 @@
+//! The mask head: a mask through which the class can be told.
+//!
+//! ```text
+//! p⁺ = softmax(C a⁺ + c)
+//! loss = −ln p⁺_y − 2s [π ln S + (1 − π) ln(1 − S)]
+//! ```
+//!
+//! The image is seen only through the mask, so the mask turns to where the class is.
+
+use super::{
+    adamw::AdamW,
+    cells::LabelledCells,
+    pooled::{LinearMask, PooledGradient, size_term},
+    vector::{add_scaled, dot, softmax},
+};
+use crate::rng::{Purpose, Stream};
+
+/// How mask heads learn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MaskHeadRule {
+    pub(super) steps: usize,
+    /// Images per step.
+    pub(super) images: usize,
+    /// Cells of each image per step.
+    pub(super) cells: usize,
+    pub(super) rate: f32,
+    pub(super) decay: f32,
+    /// s: weight of the size term.
+    pub(super) size: f32,
+    /// π: share of an image that the mask is expected to cover.
+    pub(super) area: f32,
+}
+
+/// A classifier of what lies under the mask.
+#[derive(Debug, Clone)]
+struct Classifier {
+    /// `[classes, dimensions]`, and then one bias per class.
+    weights: Vec<f32>,
+    dimensions: usize,
+}
+
+impl Classifier {
+    fn drawn(dimensions: usize, classes: usize, stream: &mut Stream) -> Self {
+        let bound = 1.0 / (dimensions as f64).sqrt();
+        let weights =
+            (0..classes * (dimensions + 1)).map(|_| stream.between(-bound, bound) as f32).collect();
+        Self { weights, dimensions }
+    }
+
+    fn probabilities(&self, features: &[f32]) -> Vec<f32> {
+        let classes = self.weights.len() / (self.dimensions + 1);
+        let (rows, biases) = self.weights.split_at(classes * self.dimensions);
+        let rows = rows.chunks_exact(self.dimensions);
+        let mut scores: Vec<f32> =
+            rows.zip(biases).map(|(row, bias)| dot(row, features) + bias).collect();
+        softmax(&mut scores);
+        scores
+    }
+
+    /// Adds the gradient of `scale · −ln p_label` to `sum`; gives the one by the features.
+    fn backward(
+        &self,
+        features: &[f32],
+        mut probabilities: Vec<f32>,
+        label: usize,
+        scale: f32,
+        sum: &mut [f32],
+    ) -> Vec<f32> {
+        let classes = probabilities.len();
+        probabilities[label] -= 1.0;
+        let (row_sums, bias_sums) = sum.split_at_mut(classes * self.dimensions);
+        let mut by_features = vec![0.0; self.dimensions];
+        for (class, by_score) in probabilities.iter().map(|slope| scale * slope).enumerate() {
+            let row = class * self.dimensions..(class + 1) * self.dimensions;
+            add_scaled(&mut row_sums[row.clone()], by_score, features);
+            add_scaled(&mut by_features, by_score, &self.weights[row]);
+            bias_sums[class] += by_score;
+        }
+        by_features
+    }
+}
+
+/// Trains one mask head.
+pub(super) fn train(
+    data: &LabelledCells,
+    rule: &MaskHeadRule,
+    seed: u64,
+    index: u64,
+) -> LinearMask {
+    let mut stream = Stream::new(seed, Purpose::Init, 0, index);
+    let dimensions = data.dimensions;
+    // Weights of the mask, its bias, then the classifier.
+    let mut mask: Vec<f32> = (0..dimensions).map(|_| (0.01 * stream.normal()) as f32).collect();
+    mask.push(0.0);
+    let mut classifier = Classifier::drawn(dimensions, data.classes, &mut stream);
+    let mut mask_optimizer = AdamW::new(mask.len(), rule.rate, rule.decay);
+    let mut optimizer = AdamW::new(classifier.weights.len(), rule.rate, rule.decay);
+
+    let mut order: Vec<usize> = (0..data.images.len()).collect();
+    let batch = rule.images.min(order.len());
+    for _ in 0..rule.steps {
+        stream.shuffle(&mut order);
+        let (mut by_mask, mut by_classifier) =
+            (vec![0.0; mask.len()], vec![0.0; classifier.weights.len()]);
+        for &image in &order[..batch] {
+            let mut cells = Vec::with_capacity(rule.cells * dimensions);
+            data.draw(image, rule.cells, &mut stream, &mut cells);
+            let head = LinearMask { weight: mask[..dimensions].to_vec(), bias: mask[dimensions] };
+            let pooled = head.pool(&cells);
+            let probabilities = classifier.probabilities(&pooled.foreground);
+            let scale = 1.0 / batch as f32;
+            let foreground = classifier.backward(
+                &pooled.foreground,
+                probabilities,
+                data.labels[image],
+                scale,
+                &mut by_classifier,
+            );
+            let (_, slope) = size_term(pooled.area(), rule.area, rule.size);
+            let gradient = PooledGradient {
+                foreground,
+                background: vec![0.0; dimensions],
+                area: scale * slope,
+            };
+            pooled.backward(&gradient, &mut by_mask);
+        }
+        mask_optimizer.update(&mut mask, &by_mask);
+        optimizer.update(&mut classifier.weights, &by_classifier);
+    }
+    let bias = mask.pop().expect("the bias was pushed last");
+    LinearMask { weight: mask, bias }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::probe::cells::tests::half_and_half;
+
+    #[test]
+    fn the_mask_turns_to_where_the_class_is() {
+        let data = half_and_half(3, 8, 6);
+        let rule = MaskHeadRule {
+            steps: 200,
+            images: 12,
+            cells: 30,
+            rate: 5e-3,
+            decay: 1e-2,
+            size: 0.2,
+            area: 0.5,
+        };
+        let head = train(&data, &rule, 1, 0);
+        let scores = head.scores(&data.read(0));
+        let mean = |half: &[f32]| half.iter().sum::<f32>() / half.len() as f32;
+        assert!(mean(&scores[..20]) > mean(&scores[20..]) + 0.5, "{scores:?}");
+        assert_eq!(train(&data, &rule, 1, 0), head, "the same seed gives the same head");
+    }
+
+    #[test]
+    fn the_classifier_s_gradient_is_that_of_finite_differences() {
+        let mut stream = Stream::new(4, Purpose::Init, 0, 0);
+        let classifier = Classifier::drawn(3, 4, &mut stream);
+        let features = [0.3, -0.7, 1.2];
+        let loss =
+            |classifier: &Classifier, features: &[f32]| -classifier.probabilities(features)[2].ln();
+        let mut by_weights = vec![0.0; classifier.weights.len()];
+        let probabilities = classifier.probabilities(&features);
+        let by_features = classifier.backward(&features, probabilities, 2, 1.0, &mut by_weights);
+        let step = 1e-2;
+        for (index, found) in by_weights.iter().enumerate() {
+            let moved = |by: f32| {
+                let mut moved = classifier.clone();
+                moved.weights[index] += by;
+                loss(&moved, &features)
+            };
+            let expected = (moved(step) - moved(-step)) / (2.0 * step);
+            assert!((found - expected).abs() < 1e-3, "{index}: {found} {expected}");
+        }
+        for (index, found) in by_features.iter().enumerate() {
+            let moved = |by: f32| {
+                let mut moved = features;
+                moved[index] += by;
+                loss(&classifier, &moved)
+            };
+            let expected = (moved(step) - moved(-step)) / (2.0 * step);
+            assert!((found - expected).abs() < 1e-3, "{index}: {found} {expected}");
+        }
+    }
+}

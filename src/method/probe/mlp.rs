@@ -1,0 +1,176 @@
+//! A network with one hidden layer, applied to each cell by itself.
+
+use nalgebra::{DMatrix, DMatrixView, DVector};
+
+use super::vector::add_scaled;
+use crate::rng::Stream;
+
+/// `f → relu(W₁ f + b₁) → W₂ h + b₂`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mlp {
+    /// width × dimensions
+    pub hidden: DMatrix<f32>,
+    /// One per hidden unit.
+    pub hidden_bias: DVector<f32>,
+    /// outputs × width
+    pub output: DMatrix<f32>,
+    /// One per output.
+    pub output_bias: DVector<f32>,
+}
+
+impl Mlp {
+    /// A network with weights uniform in `±1/√inputs`.
+    pub(super) fn drawn([dimensions, width, outputs]: [usize; 3], stream: &mut Stream) -> Self {
+        let mut uniform = |inputs: usize| {
+            let bound = 1.0 / (inputs as f64).sqrt();
+            stream.between(-bound, bound) as f32
+        };
+        Self {
+            hidden: DMatrix::from_fn(width, dimensions, |_, _| uniform(dimensions)),
+            hidden_bias: DVector::from_fn(width, |_, _| uniform(dimensions)),
+            output: DMatrix::from_fn(outputs, width, |_, _| uniform(width)),
+            output_bias: DVector::from_fn(outputs, |_, _| uniform(width)),
+        }
+    }
+
+    /// A network of the same shape, all zeros.
+    pub(super) fn zeros(&self) -> Self {
+        let Self { hidden, hidden_bias, output, output_bias } = self;
+        Self {
+            hidden: DMatrix::zeros(hidden.nrows(), hidden.ncols()),
+            hidden_bias: DVector::zeros(hidden_bias.len()),
+            output: DMatrix::zeros(output.nrows(), output.ncols()),
+            output_bias: DVector::zeros(output_bias.len()),
+        }
+    }
+
+    /// The outputs of `[cells, dimensions]`, outputs × cells.
+    pub fn apply(&self, cells: &[f32]) -> DMatrix<f32> {
+        self.respond(&self.rectified(cells))
+    }
+
+    /// The hidden units, width × cells.
+    pub(super) fn rectified(&self, cells: &[f32]) -> DMatrix<f32> {
+        let dimensions = self.hidden.ncols();
+        let cells = DMatrixView::from_slice(cells, dimensions, cells.len() / dimensions);
+        let mut hidden = &self.hidden * cells;
+        for mut cell in hidden.column_iter_mut() {
+            cell.zip_apply(&self.hidden_bias, |value, bias| *value = (*value + bias).max(0.0));
+        }
+        hidden
+    }
+
+    /// The outputs, outputs × cells.
+    pub(super) fn respond(&self, hidden: &DMatrix<f32>) -> DMatrix<f32> {
+        let mut outputs = &self.output * hidden;
+        outputs.column_iter_mut().for_each(|mut cell| cell += &self.output_bias);
+        outputs
+    }
+
+    /// Every weight, in a fixed order.
+    pub(super) fn weights(&self) -> Vec<f32> {
+        let Self { hidden, hidden_bias, output, output_bias } = self;
+        [hidden.as_slice(), hidden_bias.as_slice(), output.as_slice(), output_bias.as_slice()]
+            .concat()
+    }
+
+    /// Replaces every weight, in the order of [`Self::weights`].
+    pub(super) fn set_weights(&mut self, weights: &[f32]) {
+        let Self { hidden, hidden_bias, output, output_bias } = self;
+        let mut rest = weights;
+        for part in [
+            hidden.as_mut_slice(),
+            hidden_bias.as_mut_slice(),
+            output.as_mut_slice(),
+            output_bias.as_mut_slice(),
+        ] {
+            let (taken, left) = rest.split_at(part.len());
+            part.copy_from_slice(taken);
+            rest = left;
+        }
+    }
+
+    /// Adds to `self`, as a sum of gradients, what one cell contributes.
+    ///
+    /// `by_output` is the slope of the loss by each output, and `kept` what dropout left of each
+    /// hidden unit; `units` are the hidden units after it.
+    pub(super) fn add_gradient(
+        &mut self,
+        network: &Self,
+        features: &[f32],
+        units: &[f32],
+        kept: &[f32],
+        by_output: impl Iterator<Item = (usize, f32)>,
+    ) {
+        let mut by_units = vec![0.0; units.len()];
+        for (output, slope) in by_output {
+            self.output_bias[output] += slope;
+            let weights = network.output.row(output);
+            for (unit, &value) in units.iter().enumerate() {
+                self.output[(output, unit)] += slope * value;
+                by_units[unit] += slope * weights[unit];
+            }
+        }
+        for (slope, (&unit, &kept)) in by_units.iter_mut().zip(units.iter().zip(kept)) {
+            *slope *= if unit > 0.0 { kept } else { 0.0 };
+        }
+        add_scaled(self.hidden_bias.as_mut_slice(), 1.0, &by_units);
+        let columns = self.hidden.as_mut_slice().chunks_exact_mut(units.len());
+        for (column, &feature) in columns.zip(features) {
+            add_scaled(column, feature, &by_units);
+        }
+    }
+}
+
+/// Sets values to zero with probability `share`, and scales the others so that the mean stays.
+pub(super) fn drop_out(values: &mut [f32], share: f64, stream: &mut Stream) {
+    if share == 0.0 {
+        return;
+    }
+    // A byte decides, so that one draw serves eight values.
+    let dropped = (share * 256.0).round() as u16;
+    let scale = 256.0 / f32::from(256 - dropped);
+    for block in values.chunks_mut(8) {
+        let draw = stream.next_u64().to_le_bytes();
+        for (value, byte) in block.iter_mut().zip(draw) {
+            *value *= if u16::from(byte) < dropped { 0.0 } else { scale };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Purpose;
+
+    #[test]
+    fn two_hidden_units_are_computed_by_hand() {
+        let network = Mlp {
+            hidden: DMatrix::from_row_slice(2, 2, &[1.0, -1.0, 2.0, 0.0]),
+            hidden_bias: DVector::from_vec(vec![0.5, -1.0]),
+            output: DMatrix::from_row_slice(1, 2, &[3.0, -2.0]),
+            output_bias: DVector::from_vec(vec![0.25]),
+        };
+        // Hidden 1.5 and 1, then −0.5 → 0 and −1 → 0.
+        assert_eq!(network.apply(&[1.0, 0.0, 0.0, 1.0]).as_slice(), [2.75, 0.25]);
+    }
+
+    #[test]
+    fn weights_come_back_in_their_order() {
+        let mut stream = Stream::new(1, Purpose::Init, 0, 0);
+        let network = Mlp::drawn([3, 4, 2], &mut stream);
+        let mut copy = network.zeros();
+        copy.set_weights(&network.weights());
+        assert_eq!(copy, network);
+    }
+
+    #[test]
+    fn dropout_keeps_the_mean() {
+        let mut values = vec![1.0; 80_000];
+        drop_out(&mut values, 0.2, &mut Stream::new(1, Purpose::Dropout, 0, 0));
+        let mean = values.iter().sum::<f32>() / values.len() as f32;
+        // The standard error is 0.5/√80000.
+        assert!((mean - 1.0).abs() < 0.01, "{mean}");
+        assert!(values.iter().all(|&value| value == 0.0 || (value - 1.25).abs() < 0.01));
+    }
+}

@@ -1,0 +1,110 @@
+//! A trained probe: a frozen backbone and its heads.
+
+use burn::tensor::Device;
+
+use super::{
+    discriminant::Features,
+    features::{DescriptorPool, STRIDE, StageMaps},
+    heads::Heads,
+    projection::Projection,
+};
+use crate::{
+    config::{Config, ProbeConfig, Stage},
+    data::{
+        loader::EvalImage,
+        preprocess::{InputView, Size},
+    },
+    method::{
+        learner::Finding,
+        tiles::{SoftMask, Tile, TiledFinding, Tiling, tiles},
+    },
+    model::resnet::Resnet,
+};
+
+/// Pixels between cells of the last stage: windows that start at multiples of it are aligned.
+const LAST_STRIDE: usize = 32;
+
+/// A trained probe.
+#[derive(Debug)]
+pub struct Probe {
+    pub(super) backbone: Resnet,
+    pub(super) projection: Projection,
+    pub(super) heads: Heads,
+}
+
+impl Probe {
+    /// Puts together what was trained.
+    pub fn new(backbone: Resnet, projection: Projection, heads: Heads) -> Self {
+        Self { backbone, projection, heads }
+    }
+
+    /// The frozen backbone.
+    pub fn backbone(&self) -> &Resnet {
+        &self.backbone
+    }
+
+    /// What the probe says about an image.
+    pub fn find(&self, image: &EvalImage, config: &Config, device: &Device) -> Finding {
+        let Size { width, height } = image.geometry.padded;
+        let size = [height as usize, width as usize];
+        let ProbeConfig { mask_stages, class_stages, .. } = &config.probe;
+        let maps = StageMaps::of(&self.backbone, image.input.clone(), size, &config.probe, device);
+        let cells = maps.project(mask_stages, &self.projection);
+        let mask = self.mask(&cells, maps.grid, size, config);
+        let mut pixels = vec![0.0; size[0] * size[1]];
+        for (row, line) in pixels.chunks_exact_mut(size[1]).enumerate() {
+            mask.fill(row, 0, line);
+        }
+        let classifier = Some(self.heads.probabilities(&maps.descriptor(class_stages)));
+        Finding { classifier, localizer: None, mask: pixels }
+    }
+
+    /// What the probe says about an image that is too large to be seen whole.
+    pub fn find_in_tiles(
+        &self,
+        input: &InputView<'_>,
+        tiling: Tiling,
+        config: &Config,
+        device: &Device,
+    ) -> TiledFinding {
+        let Size { width, height } = input.size();
+        let size = [height as usize, width as usize];
+        // What is interpolated at the border of a window sees one cell of the last stage further.
+        let tiling = tiling.for_reach(Resnet::reach(&config.model) + LAST_STRIDE);
+        let dimensions = self.projection.dimensions();
+        let grid = size.map(|side| side.div_ceil(STRIDE));
+        let mut cells = vec![0.0; grid[0] * grid[1] * dimensions];
+        let mut pool = DescriptorPool::default();
+        for Tile { window, inner } in tiles(size, LAST_STRIDE, tiling) {
+            let seen = [window.height, window.width];
+            let maps =
+                StageMaps::of(&self.backbone, input.read(window), seen, &config.probe, device);
+            pool.add(&maps.crop(inner.clone()), &config.probe.class_stages);
+            let part = maps.project(&config.probe.mask_stages, &self.projection);
+            let [rows, columns] = inner;
+            for row in rows.start / STRIDE..rows.end.div_ceil(STRIDE) {
+                let (from, to) = (columns.start / STRIDE, columns.end.div_ceil(STRIDE));
+                let line =
+                    &part[(row * maps.grid[1] + from) * dimensions..][..(to - from) * dimensions];
+                let place = (row + window.top / STRIDE) * grid[1] + window.left / STRIDE + from;
+                cells[place * dimensions..][..line.len()].copy_from_slice(line);
+            }
+        }
+        let mask = self.mask(&cells, grid, size, config);
+        let classifier = Some(self.heads.probabilities(&pool.finish()));
+        TiledFinding { classifier, localizer: None, mask }
+    }
+
+    fn mask(&self, cells: &[f32], grid: [usize; 2], size: [usize; 2], config: &Config) -> SoftMask {
+        let features = Features { cells, grid, sigma: config.probe.smoothing };
+        SoftMask::cut_at(self.heads.mask_scores(features), grid, size, 0.0)
+    }
+}
+
+/// The stages that a probe looks at, in the order of the network.
+pub fn stages(config: &ProbeConfig) -> Vec<Stage> {
+    let all = [Stage::Layer1, Stage::Layer2, Stage::Layer3, Stage::Layer4];
+    let looked_at =
+        |stage: &Stage| config.mask_stages.contains(stage) || config.class_stages.contains(stage);
+    all.into_iter().filter(looked_at).collect()
+}

@@ -1,0 +1,11 @@
+//! Statistics that methods and metrics share, on plain numbers.
+
+mod cut;
+mod decidability;
+mod logistic;
+
+pub use self::{
+    cut::{cut, otsu, skewness},
+    decidability::{Decidability, HeldOut, cross_validated, held_out},
+    logistic::LinearClassifier,
+};

@@ -1,0 +1,206 @@
+//! The training of a probe: one pass of the frozen backbone over the images, then its heads.
+//!
+//! Nothing here learns by batches. The checkpoint holds the frozen backbone, so that a run that
+//! was stopped needs no weight file to go on; what follows from it is computed again, to the
+//! same bytes, since that takes a minute.
+
+use std::time::Instant;
+
+use super::{Ending, Event, Observer, Task, other_dataset, validate::Validation};
+use crate::{
+    config::Config,
+    data::{
+        Dataset, Sample,
+        loader::{EvalImage, EvalLoader, EvalSettings},
+    },
+    error::{Error, Result},
+    method::{
+        Judgement,
+        learner::surprise,
+        minmax::examine::most_probable,
+        probe::{Found, Gathered, Gathering, Heads, Plan, Probe, StageMaps},
+    },
+    model::{
+        resnet::Resnet,
+        weights::{self, Arrays},
+    },
+    rng::{Purpose, Stream},
+    run::{Best, EpochRecord, Position, RunDir, fingerprint, write_atomically},
+};
+
+/// What is said where no weights are given.
+const NO_WEIGHTS: &str = "no `--weights` were given, so the frozen backbone keeps weights that \
+    were drawn at random, which see little: give ImageNet weights (`pinpoint weights` says where \
+    they are)";
+
+/// Trains a probe, or goes on with one.
+pub(super) fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result<Ending> {
+    let started = Instant::now();
+    require_enough(task.dataset)?;
+    let mut position = Position { dataset: fingerprint(task.dataset), ..Position::default() };
+    let saved = run.restore()?;
+    if let Some((_, _, saved)) = &saved {
+        if saved.dataset != position.dataset {
+            return Err(other_dataset(run));
+        }
+        if saved.epoch > 0 {
+            return Ok(Ending::Finished(saved.best.map(|best| best.epoch)));
+        }
+    }
+    let backbone = match saved {
+        Some((arrays, _, _)) => {
+            weights::load(Resnet::new(&task.config.model, &task.device), &run.checkpoint(), arrays)?
+                .0
+        }
+        None => {
+            let backbone = open_backbone(task, observer)?;
+            let path = run.save(&backbone, Arrays::new(), &position)?;
+            observer.hear(&Event::Saved(&path));
+            backbone
+        }
+    };
+
+    let Some(gathered) = gather(task, &backbone, observer)? else {
+        return Ok(Ending::Interrupted);
+    };
+    let Some((heads, found)) = train_heads(&gathered, task, observer) else {
+        return Ok(Ending::Interrupted);
+    };
+    observer.hear(&Event::Note(&found.to_string()));
+    let train_error = train_error(&heads, &gathered);
+    let probe = Probe::new(backbone, gathered.projection, heads);
+    let valid = validate(&probe, task)?;
+
+    let record = EpochRecord {
+        epoch: 0,
+        learning_rate: 0.0,
+        loss_localizer: 0.0,
+        loss_foreground: None,
+        loss_background: None,
+        train_error,
+        looks: 1.0,
+        valid_error: valid.map(|found| found.error),
+        valid_loss: valid.map(|found| found.loss),
+        best: true,
+        seconds: started.elapsed().as_secs_f64(),
+    };
+    position.best = valid.map(|Validation { error, loss }| Best { epoch: 0, error, loss });
+    position.epoch = 1;
+    position.records.push(record);
+    let content = weights::encode(&probe.to_arrays(), &task.weights_note(position.epoch));
+    for path in [run.best(), run.last()] {
+        write_atomically(&path, &content)?;
+    }
+    run.write_metrics(&position.records)?;
+    observer.hear(&Event::Epoch(&position.records[0]));
+    // The checkpoint last: if killed before it, all of this is computed again.
+    let path = run.save(probe.backbone(), Arrays::new(), &position)?;
+    observer.hear(&Event::Saved(&path));
+    Ok(Ending::Finished(position.best.map(|best| best.epoch)))
+}
+
+/// The backbone with the weights that were given, or with drawn ones.
+fn open_backbone(task: &Task<'_>, observer: &mut dyn Observer) -> Result<Resnet> {
+    let drawn = Resnet::drawn(&task.config.model, task.config.seed, &task.device);
+    let Some(path) = task.weights else {
+        observer.hear(&Event::Note(NO_WEIGHTS));
+        return Ok(drawn);
+    };
+    let (backbone, report) = weights::load(drawn, path, weights::read(path)?)?;
+    observer.hear(&Event::Note(&report.to_string()));
+    Ok(backbone)
+}
+
+/// Refuses what no head could learn from.
+fn require_enough(dataset: &Dataset) -> Result<()> {
+    let mut counts = vec![0_usize; dataset.classes.len()];
+    dataset.train.iter().for_each(|sample| counts[sample.label] += 1);
+    let told = counts.iter().filter(|&&count| count > 1).count();
+    if told >= 2 {
+        return Ok(());
+    }
+    Err(Error::Data {
+        path: dataset.root.clone(),
+        problem: "fewer than two classes have two training images or more, so that nothing can \
+                  be learned on some images and tested on others"
+            .to_owned(),
+        remedy: "add images, or merge classes".to_owned(),
+    })
+}
+
+/// Passes the training images through the backbone once; none if it was asked to stop.
+fn gather(
+    task: &Task<'_>,
+    backbone: &Resnet,
+    observer: &mut dyn Observer,
+) -> Result<Option<Gathered>> {
+    let Task { config, dataset, .. } = task;
+    let plan = Plan::new(dataset.train.len(), &config.probe);
+    let mut order: Vec<usize> = (0..dataset.train.len()).collect();
+    Stream::new(config.seed, Purpose::Shuffle, 0, 0).shuffle(&mut order);
+    order.truncate(plan.images);
+    if order.len() < dataset.train.len() {
+        let note = format!(
+            "{} of {} training images are looked at: `probe.memory_mib` holds no more",
+            order.len(),
+            dataset.train.len()
+        );
+        observer.hear(&Event::Note(&note));
+    }
+    let samples: Vec<&Sample> = order.iter().map(|&index| &dataset.train[index]).collect();
+    let mut gathering = Gathering::new(plan, &config.probe);
+    for (done, image) in images(task, &samples).images().enumerate() {
+        if observer.wants_to_stop() {
+            return Ok(None);
+        }
+        observer.hear(&Event::Working { what: "computing features", done, total: samples.len() });
+        let EvalImage { input, geometry, .. } = image?;
+        let size = [geometry.padded.height as usize, geometry.padded.width as usize];
+        let maps = StageMaps::of(backbone, input, size, &config.probe, &task.device);
+        gathering.push(&maps, &config.probe);
+    }
+    let labels = samples.iter().map(|sample| sample.label).collect();
+    Ok(Some(gathering.finish(labels, dataset.classes.len())))
+}
+
+/// Trains the heads; none if the observer asked to stop.
+fn train_heads(
+    gathered: &Gathered,
+    task: &Task<'_>,
+    observer: &mut dyn Observer,
+) -> Option<(Heads, Found)> {
+    let Config { probe, seed, .. } = task.config;
+    Heads::train(gathered, probe, *seed, |done, total| {
+        observer.hear(&Event::Working { what: "training heads", done, total });
+        !observer.wants_to_stop()
+    })
+}
+
+/// The images of some samples, as prediction sees them.
+fn images(task: &Task<'_>, samples: &[&Sample]) -> EvalLoader {
+    let paths = samples.iter().map(|sample| sample.image.clone()).collect();
+    let settings =
+        EvalSettings { workers: task.workers, max_megapixels: task.config.data.max_megapixels };
+    EvalLoader::new(paths, task.config.preprocess.clone(), settings)
+}
+
+/// Share of validation images that are named wrongly, in percent, and mean cross-entropy; none
+/// without a validation split.
+fn validate(probe: &Probe, task: &Task<'_>) -> Result<Option<Validation>> {
+    super::validate::validate(task, |image, sample| {
+        let found = probe.find(image, task.config, &task.device);
+        let probabilities = found.classifier.unwrap_or_default();
+        let mistake = f64::from(u8::from(most_probable(&probabilities) != sample.label));
+        Ok(Some(Judgement { mistake, loss: surprise(&probabilities, sample.label) }))
+    })
+}
+
+/// Share of training images that are named wrongly, in percent.
+fn train_error(heads: &Heads, gathered: &Gathered) -> f64 {
+    let labels = &gathered.cells.labels;
+    let wrong =
+        gathered.descriptors.iter().zip(labels).filter(|(descriptor, label)| {
+            most_probable(&heads.probabilities(descriptor)) != **label
+        });
+    100.0 * wrong.count() as f64 / labels.len() as f64
+}
