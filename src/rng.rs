@@ -24,6 +24,8 @@ pub enum Purpose {
     Synthetic,
     /// Resampling for confidence intervals.
     Bootstrap,
+    /// Which images are held out together.
+    CrossValidation,
 }
 
 /// A stream of random numbers (xoshiro256++, seeded through splitmix64).
