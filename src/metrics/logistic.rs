@@ -60,6 +60,9 @@ impl Logistic {
     }
 }
 
+/// A loss with its gradient.
+type Slope = (f64, Vec<f64>);
+
 struct Problem<'a> {
     rows: &'a Rows,
     labels: &'a [usize],
@@ -103,7 +106,7 @@ impl Problem<'_> {
         loss: f64,
         direction: &[f64],
         slope: f64,
-    ) -> Option<(Vec<f64>, (f64, Vec<f64>))> {
+    ) -> Option<(Vec<f64>, Slope)> {
         let mut length = 1.0;
         for _ in 0..40 {
             let step: Vec<f64> = direction.iter().map(|value| length * value).collect();
@@ -117,7 +120,7 @@ impl Problem<'_> {
         None
     }
 
-    fn loss_and_gradient(&self, weights: &[f64]) -> (f64, Vec<f64>) {
+    fn loss_and_gradient(&self, weights: &[f64]) -> Slope {
         let classes = self.classes;
         let penalized = (self.rows.width - 1) * classes;
         let mut gradient: Vec<f64> = weights.iter().map(|weight| self.penalty * weight).collect();
