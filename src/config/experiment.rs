@@ -56,6 +56,11 @@ impl Experiment {
     /// Reads a settings file.
     pub fn load(path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
+        Self::parse(&text, path)
+    }
+
+    /// Reads the text of a settings file; `path` is what messages call it.
+    pub fn parse(text: &str, path: &Path) -> Result<Self> {
         let parse = || {
             let mut shared: Table = text.parse()?;
             let methods = shared.remove("methods").map(Value::try_into).transpose()?;
@@ -65,6 +70,11 @@ impl Experiment {
         let experiment: Self = parse().map_err(|source| unreadable(path, source))?;
         experiment.check()?;
         Ok(experiment)
+    }
+
+    /// The file it was read from.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The method that a row of the comparison trains: what its section says, or the row's name.

@@ -11,7 +11,7 @@ use crate::{
         npy,
     },
     error::{Error, Result},
-    metrics::{ImageCase, ImageSummary, Protocol, ScoreMap, Verdict},
+    metrics::{FeatureGrid, ImageCase, ImageSummary, Protocol, ScoreMap, Sides, Verdict},
     predict::{Answer, most_probable},
     refine::{Preset, refine},
 };
@@ -40,6 +40,8 @@ pub(super) struct Job<'a> {
     pub(super) image: RgbImage,
     /// The answer, or the file that has it.
     pub(super) answer: Result<Answer, PathBuf>,
+    /// What decidability is told from, if it is asked for.
+    pub(super) features: Option<FeatureGrid>,
 }
 
 /// A scored image.
@@ -74,7 +76,7 @@ pub(super) struct Judge {
 
 /// Refines the map if asked to, reads the truth, and compares them.
 pub(super) fn score<'a>(judge: &Judge, job: Job<'a>) -> Result<Scored<'a>> {
-    let Job { index, sample, image, answer } = job;
+    let Job { index, sample, image, answer, features } = job;
     let (width, height) = image.dimensions();
     let limit = judge.max_megapixels;
     let blame = Blame::of(sample, answer.as_ref().err());
@@ -100,7 +102,11 @@ pub(super) fn score<'a>(judge: &Judge, job: Job<'a>) -> Result<Scored<'a>> {
         truth: truth.as_ref(),
         boxes: &sample.truth.boxes,
     };
-    let summary = ImageSummary::of(&case, &judge.protocol).map_err(|error| blame.error(&error))?;
+    let mut summary =
+        ImageSummary::of(&case, &judge.protocol).map_err(|error| blame.error(&error))?;
+    if let (Some(map), Some(features)) = (&case.map, &features) {
+        summary = summary.with_sides(Sides::pool(map, features));
+    }
     Ok(Scored { index, sample, image, map, truth, summary })
 }
 

@@ -9,6 +9,7 @@
 //! is bounded, so a split of any length needs the memory of a few images.
 
 mod case;
+mod features;
 mod maps;
 mod problems;
 mod queue;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub use case::Case;
 use case::{Job, Judge, score};
+pub use features::Features;
 pub use maps::map_names;
 use problems::Problems;
 use queue::Scoring;
@@ -59,6 +61,8 @@ pub struct Task<'a> {
     pub crf: Option<Preset>,
     /// Whether the method is told the true class, as the paper does for its rivals.
     pub oracle_label: bool,
+    /// The features that decidability is told from, if it is asked for.
+    pub features: Option<&'a Features>,
     /// Threads that decode, and threads that score.
     pub workers: usize,
 }
@@ -123,7 +127,7 @@ pub fn tune(rule: ThresholdRule, task: &Task<'_>, mut advance: impl FnMut()) -> 
     let bootstrap = Bootstrap { resamples: 0, ..Bootstrap::default() };
     let protocol = Protocol { curves: false, boxes: false, bootstrap, ..task.protocol };
     let sweep = evaluate(
-        &Task { split, protocol, ..*task },
+        &Task { split, protocol, features: None, ..*task },
         |_| Ok(()),
         |()| {
             advance();
@@ -191,6 +195,7 @@ impl Task<'_> {
             }
             Source::Maps(_) => Err(map.cloned().unwrap_or_default()),
         };
-        Job { index: image.index, sample, image: image.rgb, answer }
+        let features = self.features.map(|features| features.of(&image.rgb));
+        Job { index: image.index, sample, image: image.rgb, answer, features }
     }
 }

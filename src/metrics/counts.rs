@@ -86,6 +86,16 @@ impl PixelCounts {
         self.true_positive + self.false_positive + self.false_negative + self.true_negative
     }
 
+    /// Share of the judged pixels that is marked, in percent.
+    pub fn covered_area(&self) -> f64 {
+        100.0 * (self.true_positive + self.false_positive) as f64 / self.pixels() as f64
+    }
+
+    /// Share of the judged pixels that is foreground, in percent.
+    pub fn true_area(&self) -> f64 {
+        100.0 * (self.true_positive + self.false_negative) as f64 / self.pixels() as f64
+    }
+
     /// Whether neither the mask nor the truth has any foreground.
     pub fn both_empty(&self) -> bool {
         self.true_positive + self.false_positive + self.false_negative == 0

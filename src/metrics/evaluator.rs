@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AveragedCurve, BoxAccuracy, BoxAccuracyCurve, ClassRow, Confusion, Curve, Curves, ImageRow,
-    ImageSummary, Interval, PixelCounts, PixelHistogram, PixelScores, PixelSummary, Protocol,
-    Scores, Sweep, SweepCurve,
+    AveragedCurve, BoxAccuracy, BoxAccuracyCurve, ClassRow, Confusion, Curve, Curves, Decidability,
+    ImageRow, ImageSummary, Interval, PixelCounts, PixelHistogram, PixelScores, PixelSummary,
+    Protocol, Scores, Sweep, SweepCurve,
     record::{Pixels, Record},
 };
 
@@ -29,6 +29,10 @@ pub struct Evaluator {
     background: AveragedCurve,
     roc: AveragedCurve,
     boxes: BoxAccuracy,
+    /// Features under the map and beside it, with the label, of the images that have them.
+    foregrounds: Vec<Vec<f32>>,
+    backgrounds: Vec<Vec<f32>>,
+    pooled_labels: Vec<usize>,
 }
 
 /// All that an evaluation found.
@@ -66,12 +70,16 @@ impl Evaluator {
             background: AveragedCurve::default(),
             roc: AveragedCurve::default(),
             boxes: BoxAccuracy::default(),
+            foregrounds: Vec::new(),
+            backgrounds: Vec::new(),
+            pooled_labels: Vec::new(),
         }
     }
 
     /// Adds one image.
     pub fn accumulate(&mut self, image: ImageSummary) {
-        let ImageSummary { id, label, classifier, localizer, threshold, pixels, boxes } = image;
+        let ImageSummary { id, label, classifier, localizer, threshold, pixels, boxes, sides } =
+            image;
         assert!(label < self.classes.len(), "label {label} is below {}", self.classes.len());
         if let Some(verdict) = classifier {
             self.classifier.accumulate(label, verdict.class);
@@ -81,6 +89,11 @@ impl Evaluator {
         }
         if let Some((summary, _)) = &boxes {
             self.boxes.accumulate(summary);
+        }
+        if let Some(sides) = sides {
+            self.foregrounds.push(sides.foreground);
+            self.backgrounds.push(sides.background);
+            self.pooled_labels.push(label);
         }
         let pixels = pixels.map(|pixels| self.accumulate_pixels(&pixels));
         let box_overlap = boxes.map(|(_, overlap)| overlap);
@@ -112,7 +125,9 @@ impl Evaluator {
         }
         Pixels {
             scores: PixelScores::of(counts, self.protocol.empty),
-            roc_auc: curves.as_ref().and_then(|curves| curves.roc_auc),
+            roc_auc: curves.as_ref().and_then(|curves| curves.roc_auc).map(|auc| 100.0 * auc),
+            covered_area: counts.covered_area(),
+            true_area: counts.true_area(),
             no_foreground: counts.both_empty(),
             no_background: counts.complement().both_empty(),
         }
@@ -153,11 +168,20 @@ impl Evaluator {
             pr_auc_foreground: auc(&curves.precision_recall_foreground),
             pr_auc_background: auc(&curves.precision_recall_background),
             roc_auc: auc(&curves.roc),
+            inverted: mean(&self.column(Record::inverted)),
+            covered_area: mean(&self.column(Record::covered_area)),
+            true_area: mean(&self.column(Record::true_area)),
             pxap: self.histogram.compute(),
             max_box_acc: boxes.map(BoxAccuracyCurve::max_box_acc),
             max_box_acc_v2: boxes.map(BoxAccuracyCurve::max_box_acc_v2),
             gt_known_localization: mean(&self.column(Record::localized)),
             top1_localization: mean(&self.column(Record::localized_and_classified)),
+            decidability: Decidability::of(
+                &self.foregrounds,
+                &self.backgrounds,
+                &self.pooled_labels,
+                self.protocol.bootstrap.seed,
+            ),
             intervals: self.intervals(),
             protocol: self.protocol,
         }
@@ -166,16 +190,23 @@ impl Evaluator {
     fn class_row(&self, class: usize) -> ClassRow {
         let records = || self.records.iter().filter(move |record| record.label == class);
         let pixels = records().filter_map(|record| record.pixels.as_ref());
-        let mean = PixelScores::mean(pixels.map(|pixels| &pixels.scores));
+        let pixel_scores = PixelScores::mean(pixels.map(|pixels| &pixels.scores));
+        let mean_of = |value: fn(&Record) -> Option<f64>| {
+            mean(&records().filter_map(value).collect::<Vec<f64>>())
+        };
         ClassRow {
             class: self.classes[class].clone(),
             images: records().count() as u64,
             classification_error: self.classifier.class_error(class),
             localizer_classification_error: self.localizer.class_error(class),
-            f1_foreground: mean.f1_foreground,
-            f1_background: mean.f1_background,
-            iou_foreground: mean.iou_foreground,
-            iou_background: mean.iou_background,
+            f1_foreground: pixel_scores.f1_foreground,
+            f1_background: pixel_scores.f1_background,
+            iou_foreground: pixel_scores.iou_foreground,
+            iou_background: pixel_scores.iou_background,
+            roc_auc: mean_of(Record::roc_auc),
+            inverted: mean_of(Record::inverted),
+            covered_area: mean_of(Record::covered_area),
+            true_area: mean_of(Record::true_area),
         }
     }
 
@@ -186,6 +217,9 @@ impl Evaluator {
             ("localizer_classification_error", self.column(|r| r.error(r.localizer))),
             ("gt_known_localization", self.column(Record::localized)),
             ("top1_localization", self.column(Record::localized_and_classified)),
+            ("inverted", self.column(Record::inverted)),
+            ("covered_area", self.column(Record::covered_area)),
+            ("true_area", self.column(Record::true_area)),
         ];
         for (index, name) in PixelScores::NAMES.into_iter().enumerate() {
             let scores = self.records.iter().filter_map(|record| record.pixels.as_ref());
@@ -301,6 +335,53 @@ mod tests {
         let f1 = scores.intervals["f1_foreground"];
         assert!(f1.low < scores.mean.f1_foreground.unwrap());
         assert!(f1.high > scores.mean.f1_foreground.unwrap());
+    }
+
+    #[test]
+    fn inverted_maps_and_areas_are_told_by_class() {
+        // Two pixels of foreground, two of background; one class ranks them wrongly.
+        let truth =
+            Mask { width: 4, height: 1, foreground: vec![true, true, false, false], ignored: None };
+        let maps = [[0.9, 0.8, 0.1, 0.2], [0.1, 0.6, 0.7, 0.8], [0.3, 0.9, 0.3, 0.8]];
+        let cases: Vec<_> = maps
+            .iter()
+            .zip([0, 1, 1])
+            .map(|(map, label)| ImageCase {
+                id: "a.png",
+                label,
+                classifier: None,
+                localizer: None,
+                map: Some(ScoreMap::new(4, 1, map).unwrap()),
+                truth: Some(&truth),
+                boxes: &[],
+            })
+            .collect();
+        let found = evaluate(&cases, Protocol::default());
+        // Of four pairs, the second image has none right, the third 0.5 + 0 + 1 + 1.
+        let areas: Vec<_> = found.images.iter().map(|row| row.roc_auc.unwrap()).collect();
+        assert_eq!(areas, [100.0, 0.0, 62.5]);
+        let [benign, malignant] = &found.classes[..] else { panic!("two classes") };
+        assert_eq!((benign.roc_auc, benign.inverted), (Some(100.0), Some(0.0)));
+        assert_eq!((malignant.roc_auc, malignant.inverted), (Some(31.25), Some(50.0)));
+        assert!((found.scores.inverted.unwrap() - 100.0 / 3.0).abs() < 1e-9);
+        // Marked at one half: 2, 3 and 2 of 4 pixels.
+        assert_eq!((benign.covered_area, malignant.covered_area), (Some(50.0), Some(62.5)));
+        assert!((found.scores.covered_area.unwrap() - 175.0 / 3.0).abs() < 1e-9);
+        assert_eq!((found.scores.true_area, malignant.true_area), (Some(50.0), Some(50.0)));
+        assert!(found.scores.intervals.contains_key("inverted"));
+    }
+
+    #[test]
+    fn a_constant_map_is_not_inverted_and_one_side_alone_has_no_rank() {
+        let example = Example::draw(0);
+        let pixels = SIZE.0 * SIZE.1;
+        let (flat, full) = (vec![0.5; pixels], mask(vec![true; pixels]));
+        let map = Some(ScoreMap::new(SIZE.0, SIZE.1, &flat).unwrap());
+        let constant = ImageCase { map, ..example.case() };
+        assert_eq!(evaluate(&[constant], Protocol::default()).scores.inverted, Some(0.0));
+        let one_side = ImageCase { truth: Some(&full), ..example.case() };
+        let scores = evaluate(&[one_side], Protocol::default()).scores;
+        assert_eq!((scores.inverted, scores.true_area), (None, Some(100.0)));
     }
 
     #[test]

@@ -18,7 +18,10 @@ pub(super) struct Record {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pixels {
     pub(super) scores: PixelScores,
+    /// In percent, like the areas.
     pub(super) roc_auc: Option<f64>,
+    pub(super) covered_area: f64,
+    pub(super) true_area: f64,
     pub(super) no_foreground: bool,
     pub(super) no_background: bool,
 }
@@ -41,6 +44,23 @@ impl Record {
         self.localized().map(|localized| if right { localized } else { 0.0 })
     }
 
+    pub(super) fn roc_auc(&self) -> Option<f64> {
+        self.pixels.and_then(|pixels| pixels.roc_auc)
+    }
+
+    /// Whether the background has the higher scores, in percent.
+    pub(super) fn inverted(&self) -> Option<f64> {
+        self.roc_auc().map(|auc| percent(auc < 50.0))
+    }
+
+    pub(super) fn covered_area(&self) -> Option<f64> {
+        self.pixels.map(|pixels| pixels.covered_area)
+    }
+
+    pub(super) fn true_area(&self) -> Option<f64> {
+        self.pixels.map(|pixels| pixels.true_area)
+    }
+
     pub(super) fn row(&self) -> ImageRow {
         let scores = self.pixels.map(|pixels| pixels.scores).unwrap_or_default();
         ImageRow {
@@ -59,7 +79,9 @@ impl Record {
             recall: scores.recall,
             specificity: scores.specificity,
             pixel_accuracy: scores.pixel_accuracy,
-            roc_auc: self.pixels.and_then(|pixels| pixels.roc_auc).map(|auc| 100.0 * auc),
+            roc_auc: self.roc_auc(),
+            covered_area: self.covered_area(),
+            true_area: self.true_area(),
             box_iou: self.box_overlap.map(|overlap| 100.0 * f64::from(overlap)),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Interval, PixelScores, Protocol};
+use super::{Decidability, Interval, PixelScores, Protocol};
 
 /// The scores of a split, in percent; `None` (in JSON `null`) where a score does not exist.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,13 @@ pub struct Scores {
     pub pr_auc_background: Option<f64>,
     /// Area under the averaged ROC curve.
     pub roc_auc: Option<f64>,
+    /// Share of images whose background has the higher scores: an area below one half under
+    /// their own ROC curve.
+    pub inverted: Option<f64>,
+    /// Mean over images of the share of pixels that is marked.
+    pub covered_area: Option<f64>,
+    /// Mean over images of the share of pixels that is foreground in truth.
+    pub true_area: Option<f64>,
     /// Pixel average precision over all pixels together.
     pub pxap: Option<f64>,
     /// Share of images whose largest region has a right box, at the best threshold.
@@ -42,6 +49,8 @@ pub struct Scores {
     pub gt_known_localization: Option<f64>,
     /// The same, where the class must be right too.
     pub top1_localization: Option<f64>,
+    /// How well the class is told from either side of the maps, if that was asked for.
+    pub decidability: Option<Decidability>,
     /// Intervals of the means over images, by the name of the score.
     pub intervals: BTreeMap<String, Interval>,
     /// How all this was measured.
@@ -60,6 +69,11 @@ pub struct ClassRow {
     pub f1_background: Option<f64>,
     pub iou_foreground: Option<f64>,
     pub iou_background: Option<f64>,
+    /// Mean over its images of the area under their own ROC curve.
+    pub roc_auc: Option<f64>,
+    pub inverted: Option<f64>,
+    pub covered_area: Option<f64>,
+    pub true_area: Option<f64>,
 }
 
 /// The scores of one image, in percent; flat, so that it is a line of a table.
@@ -88,6 +102,8 @@ pub struct ImageRow {
     pub pixel_accuracy: Option<f64>,
     /// Exact area under its own ROC curve.
     pub roc_auc: Option<f64>,
+    pub covered_area: Option<f64>,
+    pub true_area: Option<f64>,
     /// Overlap of the largest region's box with the nearest true one.
     pub box_iou: Option<f64>,
 }

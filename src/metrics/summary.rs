@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Bootstrap, BoxSummary, EmptyRule, ImageCurves, PixelCounts, ScoreHistogram, ScoreMap,
-    ScoreMapError, Threshold,
+    ScoreMapError, Sides, Threshold,
     boxes::{is_ignored, nearest, truth_boxes},
     components,
 };
@@ -64,6 +64,8 @@ pub struct ImageSummary {
     pub(super) threshold: Option<f32>,
     pub(super) pixels: Option<PixelSummary>,
     pub(super) boxes: Option<(BoxSummary, f32)>,
+    /// Features under the map and beside it, if decidability is asked for.
+    pub(super) sides: Option<Sides>,
 }
 
 /// What the pixels of one image contribute.
@@ -113,7 +115,13 @@ impl ImageSummary {
             boxes: cut
                 .filter(|_| protocol.boxes)
                 .and_then(|(map, threshold)| box_summary(&map, truth, boxes, threshold)),
+            sides: None,
         })
+    }
+
+    /// The same image, with what decidability is told from.
+    pub fn with_sides(self, sides: Sides) -> Self {
+        Self { sides: Some(sides), ..self }
     }
 
     /// What its pixels contribute, if it has a map and truth.

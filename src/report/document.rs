@@ -68,6 +68,9 @@ pub struct Conditions {
     pub crf: Option<Preset>,
     /// Whether the method was told the true class.
     pub oracle_label: bool,
+    /// Which features decidability was told from, if it was asked for.
+    #[serde(default)]
+    pub features: Option<String>,
 }
 
 /// What training took.
@@ -198,6 +201,9 @@ impl Report {
         if let Some(rule) = &conditions.mask_rule {
             rows.push(("mask rule", rule.clone()));
         }
+        if let Some(features) = &conditions.features {
+            rows.push(("features of decidability", features.clone()));
+        }
         if let Some(maps) = &conditions.maps {
             rows.push(("score maps", maps.clone()));
         }
@@ -276,6 +282,7 @@ pub(super) mod tests {
             trained_in: None,
             crf: Some(Preset::Glas),
             oracle_label: false,
+            features: None,
         };
         let training = Training { epochs: 3, kept_epoch: Some(1), seconds: 12.5 };
         Report::new("minmax", Split::Test, conditions, Some(training), evaluator.compute())

@@ -42,7 +42,7 @@ pub fn headline(scores: &Scores) -> Vec<Headline> {
         interval: scores.intervals.get(key).copied(),
     };
     let Scores { mean, .. } = scores;
-    vec![
+    let mut rows = vec![
         row(
             "Classification error",
             "classification_error",
@@ -67,6 +67,24 @@ pub fn headline(scores: &Scores) -> Vec<Headline> {
         row("PR area, foreground", "", "averaged curve, any threshold", scores.pr_auc_foreground),
         row("PR area, background", "", "averaged curve, any threshold", scores.pr_auc_background),
         row("ROC area", "", "averaged curve, any threshold", scores.roc_auc),
+        row(
+            "Inverted maps",
+            "inverted",
+            "images whose background has the higher scores (ROC area below 50)",
+            scores.inverted,
+        ),
+        row(
+            "Covered area",
+            "covered_area",
+            "pixels that are marked, mean over images",
+            scores.covered_area,
+        ),
+        row(
+            "True area",
+            "true_area",
+            "pixels that are foreground, mean over images",
+            scores.true_area,
+        ),
         row("PxAP", "", "all pixels together, any threshold", scores.pxap),
         row(
             "MaxBoxAcc",
@@ -92,5 +110,28 @@ pub fn headline(scores: &Scores) -> Vec<Headline> {
             "the same, and the class is right",
             scores.top1_localization,
         ),
-    ]
+    ];
+    if let Some(found) = &scores.decidability {
+        rows.extend([
+            row(
+                "Decidability, nats",
+                "",
+                "held-out log-loss of the class, background less foreground; needs no masks",
+                Some(found.difference),
+            ),
+            row(
+                "Held-out error, foreground",
+                "",
+                "class told from features under the map",
+                Some(found.foreground.error),
+            ),
+            row(
+                "Held-out error, background",
+                "",
+                "class told from features beside it",
+                Some(found.background.error),
+            ),
+        ]);
+    }
+    rows
 }

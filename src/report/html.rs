@@ -124,7 +124,15 @@ fn class_row(row: &crate::metrics::ClassRow) -> String {
         escape(&row.class),
         row.images
     );
-    for score in [row.classification_error, row.f1_foreground, row.f1_background] {
+    for score in [
+        row.classification_error,
+        row.f1_foreground,
+        row.f1_background,
+        row.roc_auc,
+        row.inverted,
+        row.covered_area,
+        row.true_area,
+    ] {
         write!(text, "<td class=\"number\">{}</td>", percent(score)).expect("a string takes it");
     }
     text.push_str("</tr>\n");

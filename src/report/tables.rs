@@ -10,12 +10,15 @@ use super::{
 };
 use crate::metrics::PixelScores;
 
+/// Columns of `metrics.csv` that follow the pixel scores.
+const AFTER: [&str; 4] = ["roc_auc", "covered_area", "true_area", "box_iou"];
+
 /// One line per image, as `metrics.csv` has it; labels by name.
 pub fn images_csv(report: &Report) -> Vec<u8> {
     let classes = report.class_names();
     let mut table = csv::Writer::from_writer(Vec::new());
     let before = ["id", "class", "predicted", "probability", "localizer_predicted", "threshold"];
-    let header = before.into_iter().chain(PixelScores::NAMES).chain(["roc_auc", "box_iou"]);
+    let header = before.into_iter().chain(PixelScores::NAMES).chain(AFTER);
     table.write_record(header).expect("memory takes any row");
     for row in &report.evaluation.images {
         let name = |class: Option<usize>| class.map_or("", |class| classes[class]);
@@ -30,6 +33,8 @@ pub fn images_csv(report: &Report) -> Vec<u8> {
             row.specificity,
             row.pixel_accuracy,
             row.roc_auc,
+            row.covered_area,
+            row.true_area,
             row.box_iou,
         ];
         let mut record = vec![
@@ -75,7 +80,8 @@ pub fn markdown(report: &Report) -> String {
         line(&mut text, &[question, &cell(&answer)]);
     }
     text.push_str(
-        "\n## Classes\n\n| class | images | error | F1⁺ | F1⁻ |\n|---|---:|---:|---:|---:|\n",
+        "\n## Classes\n\n| class | images | error | F1⁺ | F1⁻ | ROC area | inverted | covered | true area |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
     for row in &report.evaluation.classes {
         line(
@@ -86,6 +92,10 @@ pub fn markdown(report: &Report) -> String {
                 &percent(row.classification_error),
                 &percent(row.f1_foreground),
                 &percent(row.f1_background),
+                &percent(row.roc_auc),
+                &percent(row.inverted),
+                &percent(row.covered_area),
+                &percent(row.true_area),
             ],
         );
     }
@@ -126,7 +136,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4);
         assert!(lines[1].starts_with("test/<0>.png,benign,benign,0.75,benign,0.5,100,100,"));
-        assert!(lines[3].ends_with(",0.5,,,,,,,,,,,"), "{}", lines[3]);
+        assert!(lines[3].ends_with(",0.5,,,,,,,,,,,,,"), "{}", lines[3]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use pinpoint::{
     config::{Config, DataConfig},
     data::{Dataset, Layout, OpenOptions, Split, problem, split::cut_validation},
     device,
-    evaluate::{Source, Task, evaluate, tune, tuning_split},
+    evaluate::{Features, Source, Task, evaluate, tune, tuning_split},
     metrics::{Protocol, Threshold, ThresholdRule},
     predict::{Method, Trained, UNTRAINED, untrained},
     refine::Preset,
@@ -30,7 +30,7 @@ use crate::{
     ui::{Progress, Ui},
 };
 
-/// Score runs on a dataset with masks, and write a report
+/// Score runs on a dataset, and write a report
 #[derive(Debug, clap::Args)]
 pub(crate) struct Evaluate {
     /// Run directories written by `pinpoint train`
@@ -74,6 +74,15 @@ pub(crate) struct Evaluate {
     /// Tell the method the true class, as the paper does for its rivals
     #[arg(long)]
     pub(crate) oracle_label: bool,
+
+    /// Also tell the class from features under the maps and beside them, on held-out images:
+    /// a score of the maps that needs no masks
+    #[arg(long)]
+    pub(crate) decidability: bool,
+
+    /// Backbone that those features are of, `.safetensors` or `.pth`; the run's own by default
+    #[arg(long, value_name = "FILE", requires = "decidability")]
+    pub(crate) weights: Option<PathBuf>,
 
     /// Folder for the report; `RUN/report` by default, one folder per run where there are several
     #[arg(long, value_name = "DIR", conflicts_with = "no_report")]
@@ -122,6 +131,8 @@ impl Evaluate {
             crf: None,
             threshold: ThresholdRule::default(),
             oracle_label: false,
+            decidability: false,
+            weights: None,
             report: None,
             no_report: false,
             save_maps: false,
@@ -232,6 +243,7 @@ impl Evaluate {
             (None, Some(maps)) => Source::Maps(maps),
             (None, None) => unreachable!("a run, a method or maps are asked for"),
         };
+        let features = self.features(run.as_ref())?;
         let mut task = Task {
             source,
             dataset: &dataset,
@@ -240,10 +252,26 @@ impl Evaluate {
             protocol: Protocol::default(),
             crf: self.crf,
             oracle_label: self.oracle_label,
+            features: features.as_ref(),
             workers,
         };
         task.protocol.threshold = self.tuned(&task, within.is_some(), ui)?;
         self.score(&task, run.as_ref(), folder, within, ui)
+    }
+
+    /// What decidability is told from, if it is asked for.
+    fn features(&self, run: Option<&Run>) -> anyhow::Result<Option<Features>> {
+        if !self.decidability {
+            return Ok(None);
+        }
+        let own = run.map(|run| run.dir.best());
+        let Some(weights) = self.weights.clone().or(own) else {
+            bail!(
+                "`--decidability` needs a network to take features from\n\
+                 hint: give its weights by `--weights FILE`; `pinpoint weights` lists some"
+            );
+        };
+        Ok(Some(Features::open(&weights)?))
     }
 
     /// The dataset, with a validation split where one is needed.
@@ -276,6 +304,9 @@ impl Evaluate {
         let split = self.split;
         if dataset.split(split).iter().all(|sample| sample.truth.masks.is_empty()) {
             ui.warn(&format!("no image of the `{split}` split has a mask, so masks get no score"));
+            if !self.decidability {
+                ui.note("`--decidability` scores maps without masks");
+            }
         }
     }
 
@@ -364,6 +395,7 @@ impl Evaluate {
             trained_in: run.and_then(|run| run.dir.adopted()),
             crf: self.crf,
             oracle_label: self.oracle_label,
+            features: task.features.map(|features| features.name().to_owned()),
         }
     }
 

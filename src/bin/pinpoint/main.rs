@@ -11,6 +11,8 @@ mod evaluate;
 mod machine;
 mod overrides;
 mod predict;
+mod reproduce;
+mod study;
 mod sweep;
 mod train;
 mod ui;
@@ -44,6 +46,7 @@ enum Command {
     Predict(predict::Predict),
     Compare(compare::Compare),
     Sweep(sweep::Sweep),
+    Reproduce(reproduce::Reproduce),
     Crf(crf::Crf),
     Weights(weights::Weights),
     Bench(bench::Bench),
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Predict(predict) => predict.run(ui),
         Command::Compare(compare) => compare.run(ui),
         Command::Sweep(sweep) => sweep.run(ui),
+        Command::Reproduce(reproduce) => reproduce.run(ui),
         Command::Crf(crf) => crf.run(ui),
         Command::Weights(weights) => weights.run(ui),
         Command::Bench(bench) => bench.run(ui),

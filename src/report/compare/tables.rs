@@ -17,6 +17,7 @@ pub(super) fn tables(setups: &[Setup]) -> Vec<Table> {
         with_crf(setups),
         erasing(setups),
         curves(setups),
+        diagnosis(setups),
         time(setups),
     ];
     tables.into_iter().filter_map(Table::finished).collect()
@@ -91,6 +92,33 @@ fn curves(setups: &[Setup]) -> Table {
     let ranked: Vec<Setup> = setups.iter().filter(|setup| setup.ranks_pixels()).cloned().collect();
     let note = if ranked.len() < setups.len() { "All-ones ranks no pixels" } else { "" };
     measured("curves", "Pixel level, at any threshold", note, &ranked, &measures)
+}
+
+/// Why masks are as they are: which way round, how large, and whether they tell the class.
+fn diagnosis(setups: &[Setup]) -> Table {
+    let covered = percent("covered_area", "Covered area (%)", Better::Higher);
+    let mut measures: Vec<Measure> = vec![
+        (percent("inverted", "Inverted maps (%)", Better::Lower), |scores| scores.inverted),
+        (Column { better: None, ..covered }, |scores| scores.covered_area),
+    ];
+    if told_alike(setups) {
+        let column = percent("decidability", "Decidability (nats)", Better::Higher);
+        measures.push((column, |scores| scores.decidability.map(|found| found.difference)));
+    }
+    let area = setups.iter().find_map(|setup| setup.score(|scores| scores.true_area));
+    let note = area.map_or_else(String::new, |area| format!("the true area is {:.2} %", area.mean));
+    let ranked: Vec<Setup> = setups.iter().filter(|setup| setup.ranks_pixels()).cloned().collect();
+    measured("diagnosis", "Diagnosis of the maps", &note, &ranked, &measures)
+}
+
+/// Whether decidability was measured, and from the same features wherever it was.
+fn told_alike(setups: &[Setup]) -> bool {
+    let entries = setups.iter().flat_map(|setup| &setup.plain);
+    let mut features: Vec<&str> =
+        entries.filter_map(|entry| entry.report.conditions.features.as_deref()).collect();
+    features.sort_unstable();
+    features.dedup();
+    features.len() == 1
 }
 
 /// What training took; of ours also how many times the time without erasing.

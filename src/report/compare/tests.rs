@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     config::Config,
     data::Split,
-    metrics::ThresholdRule,
+    metrics::{Decidability, HeldOut, ThresholdRule},
     refine::Preset,
     report::{Training, document::tests::example},
 };
@@ -123,6 +123,36 @@ fn what_ranks_no_pixels_has_no_curve() {
     let comparison = Comparison::of(entries).unwrap();
     let rows = |key| table(&comparison, key).unwrap().rows.len();
     assert_eq!((rows("localization"), rows("curves")), (2, 1));
+}
+
+#[test]
+fn decidability_has_a_column_where_it_was_told_from_the_same_features() {
+    let side = |log_loss| HeldOut { log_loss, error: 10.0 };
+    let told = |method, difference: f64, features: &str| {
+        let mut entry = entry(method, 0, [1.0; 2]);
+        let scores = &mut entry.report.evaluation.scores;
+        scores.inverted = Some(25.0);
+        scores.true_area = Some(12.5);
+        scores.decidability = Some(Decidability {
+            foreground: side(0.5),
+            background: side(0.5 + difference),
+            difference,
+            images: 4,
+            classes: 2,
+        });
+        entry.report.conditions.features = Some(features.to_owned());
+        entry
+    };
+    let columns = |entries| {
+        let comparison = Comparison::of(entries).unwrap();
+        let table = table(&comparison, "diagnosis").unwrap().clone();
+        assert_eq!(table.note, "the true area is 12.50 %");
+        (table.columns.len(), table.rows.iter().map(|row| row.cells.last().unwrap().best).collect())
+    };
+    let alike = vec![told("cam-avg", -0.2, "a"), told("wildcat", 0.3, "a")];
+    assert_eq!(columns(alike), (3, vec![false, true]));
+    let unlike = vec![told("cam-avg", -0.2, "a"), told("wildcat", 0.3, "b")];
+    assert_eq!(columns(unlike), (2, vec![false, false]));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a sweep does: every row with every seed, each in its own folder.
+//! What is to do: every row with every seed, each in its own folder.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use pinpoint::{
 
 use crate::overrides::changed;
 
-/// One run of a sweep.
+/// One run of a study.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Job {
     /// The folder it is in, and what it is called.
@@ -31,19 +31,23 @@ pub(super) enum Work {
     Adopt(Box<Config>, usize),
 }
 
-/// What of the sweep file is changed.
+/// What is done otherwise than the settings file says.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
-    pub(super) methods: Vec<String>,
-    pub(super) seeds: Vec<u64>,
-    pub(super) set: Vec<String>,
-    pub(super) epochs: Option<usize>,
+pub(crate) struct Changes {
+    /// Only these rows, if there are any.
+    pub(crate) methods: Vec<String>,
+    /// These seeds, if there are any.
+    pub(crate) seeds: Vec<u64>,
+    /// Settings of all rows, as `KEY=VALUE`.
+    pub(crate) set: Vec<String>,
+    /// Passes over the training set.
+    pub(crate) epochs: Option<usize>,
 }
 
 /// Lays out all jobs; settings that cannot work are told before anything is trained.
-pub(super) fn plan(file: &Path, changes: &Changes) -> anyhow::Result<Vec<Job>> {
-    let experiment = Experiment::load(file)?;
-    let Sweep { methods, seeds } = sweep(file, &experiment, changes)?;
+pub(super) fn plan(experiment: &Experiment, changes: &Changes) -> anyhow::Result<Vec<Job>> {
+    let file = experiment.path();
+    let Sweep { methods, seeds } = sweep(experiment, changes)?;
     let (mut jobs, mut problems) = (Vec::<Job>::new(), Vec::new());
     for (index, seed) in seeds.iter().enumerate() {
         for row in &methods {
@@ -52,7 +56,7 @@ pub(super) fn plan(file: &Path, changes: &Changes) -> anyhow::Result<Vec<Job>> {
             if untrained && index > 0 {
                 continue;
             }
-            match job(&experiment, row, *seed, changes, &jobs) {
+            match job(experiment, row, *seed, changes, &jobs) {
                 Ok(job) => jobs.push(job),
                 Err(error) => problems.push(format!("`{row}`: {error:#}")),
             }
@@ -64,7 +68,7 @@ pub(super) fn plan(file: &Path, changes: &Changes) -> anyhow::Result<Vec<Job>> {
 }
 
 /// The rows and seeds, as the file or the flags have them.
-fn sweep(file: &Path, experiment: &Experiment, changes: &Changes) -> anyhow::Result<Sweep> {
+fn sweep(experiment: &Experiment, changes: &Changes) -> anyhow::Result<Sweep> {
     let Changes { methods, seeds, .. } = changes;
     let mut sweep = match &experiment.sweep {
         Some(sweep) => sweep.clone(),
@@ -72,7 +76,7 @@ fn sweep(file: &Path, experiment: &Experiment, changes: &Changes) -> anyhow::Res
         None => bail!(
             "`{}` does not say what to sweep over\n\
              hint: add `[sweep]` with `methods = [\"minmax\", \"cam-avg\"]`, or give `--methods`",
-            file.display()
+            experiment.path().display()
         ),
     };
     if !methods.is_empty() {
@@ -156,6 +160,6 @@ pub(super) fn looks(config: &Config) -> u64 {
 }
 
 /// Parses `0,1,2`.
-pub(super) fn seed(text: &str) -> anyhow::Result<u64> {
+pub(crate) fn seed(text: &str) -> anyhow::Result<u64> {
     text.trim().parse().with_context(|| format!("`{text}` is no seed"))
 }

@@ -1,4 +1,4 @@
-//! One run of a sweep, as the terminal shows it.
+//! One run of a study, as the terminal shows it.
 
 use std::sync::{
     Arc,
@@ -15,7 +15,7 @@ use crate::{
     ui::Progress,
 };
 
-/// Counts what a run learns towards the whole sweep.
+/// Counts what a run learns towards the whole.
 pub(super) struct Watch<'a> {
     pub(super) name: &'a str,
     pub(super) run: &'a RunDir,

@@ -1,4 +1,5 @@
-//! `pinpoint sweep`: every method of a settings file trained, scored and compared.
+//! Every method of a settings file trained, scored and compared; what is finished is not done
+//! again.
 
 mod plan;
 mod watch;
@@ -14,7 +15,7 @@ use std::{
 
 use anyhow::bail;
 use pinpoint::{
-    config::Config,
+    config::{Config, Experiment},
     data::{Dataset, Layout, problem},
     device,
     metrics::ThresholdRule,
@@ -28,83 +29,52 @@ use pinpoint::{
     train::{Ending, Task, fit},
 };
 
+pub(crate) use self::plan::{Changes, seed};
 use self::{
-    plan::{Changes, Job, Work, looks, plan},
+    plan::{Job, Work, looks, plan},
     watch::Watch,
 };
 use crate::{
-    choice::{self, PRESETS, named},
     compare::write,
     evaluate::Evaluate,
     train::{listen, open_data, use_threads},
     ui::{Progress, Ui},
 };
 
-/// Train, score and compare every method of a settings file
-#[derive(Debug, clap::Args)]
-pub(crate) struct Sweep {
-    /// Settings file whose `[sweep]` lists methods and seeds
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-
-    /// Dataset to learn from and to score on
-    #[arg(long, value_name = "PATH")]
-    data: PathBuf,
-
-    /// Folder for the runs and their comparison; what is finished there is not done again
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
-
-    /// Only these rows, separated by commas
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    methods: Vec<String>,
-
-    /// These seeds instead of the file's, separated by commas
-    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = plan::seed)]
-    seeds: Vec<u64>,
-
-    /// Change one setting of all rows, as in `--set train.batch_size=4`; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
-
-    /// Passes over the training set, for all rows
-    #[arg(long, value_name = "N")]
-    epochs: Option<usize>,
-
-    /// Weights to start from, `.safetensors` or `.pth`; U-Net starts from drawn ones
-    #[arg(long, value_name = "FILE")]
-    weights: Option<PathBuf>,
-
-    /// Score a second time with maps snapped to the edges of their image
-    #[arg(long, value_name = "PRESET", value_parser = named::<Preset>(PRESETS))]
-    crf: Option<Preset>,
-
-    /// Where maps are cut, as for `pinpoint evaluate`
-    #[arg(long, value_name = "RULE", default_value = "0.5")]
-    threshold: ThresholdRule,
-
-    /// Tell methods the true class when they are scored, as the paper does
-    #[arg(long)]
-    oracle_label: bool,
-
-    /// How the dataset is arranged, if it cannot be told
-    #[arg(long, value_parser = choice::layout())]
-    layout: Option<Layout>,
-
-    /// Where the images of a CSV dataset are, if not beside it
-    #[arg(long, value_name = "DIR")]
-    images: Option<PathBuf>,
-
-    /// Where to compute
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
-
-    /// Threads to use; all cores by default
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+/// Rows and seeds of a settings file on one dataset, and how they are scored.
+#[derive(Debug)]
+pub(crate) struct Study {
+    /// Settings of the rows.
+    pub(crate) experiment: Experiment,
+    /// What is done otherwise than the settings say.
+    pub(crate) changes: Changes,
+    /// Dataset to learn from and to score on.
+    pub(crate) data: PathBuf,
+    /// Classes that it must have, if that is known.
+    pub(crate) classes: Option<usize>,
+    /// Folder for the runs and their comparison.
+    pub(crate) out: PathBuf,
+    /// Weights to start from.
+    pub(crate) weights: Option<PathBuf>,
+    /// How maps are refined when they are scored a second time, if they are.
+    pub(crate) crf: Option<Preset>,
+    /// Where maps are cut.
+    pub(crate) threshold: ThresholdRule,
+    /// Whether methods are told the true class.
+    pub(crate) oracle_label: bool,
+    /// Whether the class is told from features of `weights` under and beside the maps.
+    pub(crate) decidability: bool,
+    /// How the dataset is arranged, if it cannot be told.
+    pub(crate) layout: Option<Layout>,
+    /// Where the images of a CSV dataset are, if not beside it.
+    pub(crate) images: Option<PathBuf>,
+    /// Where to compute.
+    pub(crate) device: String,
+    /// Threads to use; all cores by default.
+    pub(crate) threads: Option<usize>,
 }
 
-/// How a job of the sweep ended.
+/// How a job ended.
 enum Outcome {
     Done,
     Interrupted,
@@ -112,7 +82,7 @@ enum Outcome {
 
 /// What all jobs share.
 struct Workplace<'a> {
-    sweep: &'a Sweep,
+    study: &'a Study,
     jobs: &'a [Job],
     workers: usize,
     stop: Arc<AtomicBool>,
@@ -121,22 +91,17 @@ struct Workplace<'a> {
     images: (usize, usize),
 }
 
-impl Sweep {
+impl Study {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let workers = use_threads(self.threads)?;
-        let changes = Changes {
-            methods: self.methods.clone(),
-            seeds: self.seeds.clone(),
-            set: self.set.clone(),
-            epochs: self.epochs,
-        };
-        let jobs = plan(&self.file, &changes)?;
+        let jobs = plan(&self.experiment, &self.changes)?;
         if let Some(weights) = &self.weights {
             // Told once, and not by every row.
             weights::read(weights)?;
         }
         let any = jobs.iter().find_map(Job::config).cloned().unwrap_or_default();
         let dataset = self.open(&any)?;
+        self.require_classes(&dataset)?;
         for note in &dataset.notes {
             ui.note(note);
         }
@@ -151,7 +116,7 @@ impl Sweep {
         let effort = jobs.iter().map(|job| job.effort(images.0) + scored as u64).sum();
         let progress = ui.progress(effort, "sweep");
         let place =
-            Workplace { sweep: &self, jobs: &jobs, workers, stop: listen()?, progress, images };
+            Workplace { study: &self, jobs: &jobs, workers, stop: listen()?, progress, images };
 
         let mut failed: Vec<&str> = Vec::new();
         for job in &jobs {
@@ -183,6 +148,19 @@ impl Sweep {
 
     fn open(&self, config: &Config) -> anyhow::Result<Dataset> {
         open_data(&self.data, self.layout, self.images.clone(), config)
+    }
+
+    /// Refuses data that is not what the study is of.
+    fn require_classes(&self, dataset: &Dataset) -> anyhow::Result<()> {
+        let found = dataset.classes.len();
+        if let Some(classes) = self.classes.filter(|classes| *classes != found) {
+            bail!(
+                "`{}` is another dataset: it has {found} classes and not {classes}\n\
+                 hint: see how it is read by `pinpoint data check`",
+                self.data.display()
+            );
+        }
+        Ok(())
     }
 
     /// How maps are scored: as they are, and refined if asked to.
@@ -222,7 +200,7 @@ fn report_folder(run: &Path, crf: Option<Preset>) -> PathBuf {
 impl Workplace<'_> {
     /// Trains and scores a row, as far as that is not done.
     fn work(&self, job: &Job, failed: &[&str], ui: &mut Ui) -> anyhow::Result<Outcome> {
-        let refinements = self.sweep.refinements();
+        let refinements = self.study.refinements();
         let open: Vec<_> =
             refinements.iter().filter(|crf| !self.is_scored(job, **crf)).copied().collect();
         let scored = (refinements.len() - open.len()) * self.images.1;
@@ -246,11 +224,11 @@ impl Workplace<'_> {
         Ok(Outcome::Done)
     }
 
-    /// Whether a report is what this sweep would write.
+    /// Whether a report is what would be written now.
     fn is_scored(&self, job: &Job, crf: Option<Preset>) -> bool {
-        let folder = report_folder(&job.folder(&self.sweep.out), crf);
+        let folder = report_folder(&job.folder(&self.study.out), crf);
         let Ok(report) = Report::read(&folder) else { return false };
-        let Sweep { threshold, oracle_label, data, .. } = self.sweep;
+        let Study { threshold, oracle_label, data, .. } = self.study;
         let conditions = &report.conditions;
         report.settings.as_deref() == job.config()
             && conditions.crf == crf
@@ -258,11 +236,17 @@ impl Workplace<'_> {
             && conditions.data == data.display().to_string()
             && report.evaluation.scores.protocol.threshold.rule() == *threshold
             && report.evaluation.images.len() == self.images.1
+            && (conditions.features.is_some() || !self.is_told(crf))
+    }
+
+    /// Whether the class is told from both sides of the maps; once is enough, of maps as they are.
+    fn is_told(&self, crf: Option<Preset>) -> bool {
+        self.study.decidability && crf.is_none()
     }
 
     /// Trains a run from wherever it stands.
     fn train(&self, job: &Job, config: &Config, failed: &[&str]) -> anyhow::Result<Outcome> {
-        let folder = job.folder(&self.sweep.out);
+        let folder = job.folder(&self.study.out);
         let run = match RunDir::exists(&folder) {
             true => RunDir::reopen(&folder, config)?,
             false => RunDir::create(&folder, config)?,
@@ -274,12 +258,12 @@ impl Workplace<'_> {
             self.adopt(job, &run, &self.jobs[earlier], failed)?;
             return Ok(Outcome::Done);
         }
-        let dataset = self.sweep.open(config)?;
+        let dataset = self.study.open(config)?;
         let task = Task {
             config,
             dataset: &dataset,
-            weights: self.sweep.weights.as_deref(),
-            device: device::open(&self.sweep.device)?,
+            weights: self.study.weights.as_deref(),
+            device: device::open(&self.study.device)?,
             workers: self.workers,
         };
         let mut watch = Watch {
@@ -304,7 +288,7 @@ impl Workplace<'_> {
             bail!("its training is that of `{}`, which failed", from.name);
         }
         if !run.checkpoint().exists() {
-            run.adopt(&RunDir::open(&from.folder(&self.sweep.out))?)?;
+            run.adopt(&RunDir::open(&from.folder(&self.study.out))?)?;
             self.progress.say(&format!("{}: trained as {}", job.name, from.name));
         }
         Ok(())
@@ -312,7 +296,7 @@ impl Workplace<'_> {
 
     /// Scores a run on the test split.
     fn score(&self, job: &Job, crf: Option<Preset>, ui: &mut Ui) -> anyhow::Result<()> {
-        let Sweep { data, out, threshold, oracle_label, layout, images, .. } = self.sweep;
+        let Study { data, out, threshold, oracle_label, layout, images, .. } = self.study;
         let folder = job.folder(out);
         let method = match &job.work {
             Work::Score(method) => Some(method.clone()),
@@ -327,6 +311,8 @@ impl Workplace<'_> {
         evaluate.layout = *layout;
         evaluate.images.clone_from(images);
         evaluate.save_shown_maps = true;
+        evaluate.decidability = self.is_told(crf);
+        evaluate.weights = self.study.weights.clone().filter(|_| evaluate.decidability);
         self.progress.describe(format!("{}, scoring", job.name));
         let report = report_folder(&folder, crf);
         evaluate.report_on(run, Some(&report), self.workers, Some(&self.progress), ui)?;

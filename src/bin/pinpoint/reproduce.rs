@@ -1,0 +1,143 @@
+//! `pinpoint reproduce`: from a published dataset to the tables, with settings that are built in.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::ValueEnum;
+use pinpoint::{config::Experiment, metrics::ThresholdRule, refine::Preset};
+
+use crate::{
+    study::{Changes, Study, seed},
+    ui::Ui,
+};
+
+/// Train, score and compare every method on one of the paper's datasets
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reproduce {
+    /// Which dataset
+    #[arg(value_enum, value_name = "DATASET")]
+    dataset: Published,
+
+    /// Where it is, as distributed or as published folds; `pinpoint data check` shows how it is read
+    #[arg(long, value_name = "PATH")]
+    data: PathBuf,
+
+    /// Weights of ResNet-18 to start from, `.safetensors` or `.pth`; `pinpoint weights` lists some
+    #[arg(long, value_name = "FILE")]
+    weights: PathBuf,
+
+    /// Folder for the runs and their comparison, `runs/DATASET` by default; what is finished there
+    /// is not done again
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Only these rows, separated by commas
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    methods: Vec<String>,
+
+    /// These seeds instead of the built-in ones, separated by commas
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = seed)]
+    seeds: Vec<u64>,
+
+    /// Also tell the class from features of `--weights` under the maps and beside them
+    #[arg(long)]
+    decidability: bool,
+
+    /// Where the images of published folds are, if not beside them
+    #[arg(long, value_name = "DIR")]
+    images: Option<PathBuf>,
+
+    /// Threads to use; all cores by default
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// The datasets of the paper.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Published {
+    /// Glands in tissue, 2 classes
+    Glas,
+    /// Birds, 5 of the classes of CUB
+    Cub5,
+    /// Birds, 200 classes
+    Cub,
+    /// Flowers, 102 classes
+    OxfordFlowers,
+}
+
+/// What is built in for a dataset.
+struct Setup {
+    /// The settings file that is built in.
+    file: &'static str,
+    text: &'static str,
+    classes: usize,
+    crf: Preset,
+}
+
+impl Published {
+    fn setup(self) -> Setup {
+        macro_rules! built_in {
+            ($file:literal) => {
+                ($file, include_str!(concat!("../../../", $file)))
+            };
+        }
+        let ((file, text), classes, crf) = match self {
+            Self::Glas => (built_in!("configs/glas-cpu.toml"), 2, Preset::Glas),
+            Self::Cub5 => (built_in!("configs/cub5-cpu.toml"), 5, Preset::Natural),
+            Self::Cub => (built_in!("configs/cub-cpu.toml"), 200, Preset::Natural),
+            Self::OxfordFlowers => {
+                (built_in!("configs/oxford-flowers-cpu.toml"), 102, Preset::Natural)
+            }
+        };
+        Setup { file, text, classes, crf }
+    }
+
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+impl Reproduce {
+    pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
+        let Self { dataset, methods, seeds, .. } = self;
+        let Setup { file, text, classes, crf } = dataset.setup();
+        Study {
+            experiment: Experiment::parse(text, Path::new(file))?,
+            changes: Changes { methods, seeds, ..Changes::default() },
+            data: self.data,
+            classes: Some(classes),
+            out: self.out.unwrap_or_else(|| Path::new("runs").join(dataset.name())),
+            weights: Some(self.weights),
+            crf: Some(crf),
+            threshold: ThresholdRule::default(),
+            oracle_label: false,
+            decidability: self.decidability,
+            layout: None,
+            images: self.images,
+            device: "cpu".to_owned(),
+            threads: self.threads,
+        }
+        .run(ui)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pinpoint::{method, predict::UNTRAINED};
+
+    use super::*;
+
+    #[test]
+    fn what_is_built_in_is_readable_and_every_row_can_be_trained() {
+        for dataset in Published::value_variants() {
+            let Setup { file, text, .. } = dataset.setup();
+            let experiment = Experiment::parse(text, Path::new(file)).unwrap();
+            let rows = experiment.sweep.clone().unwrap().methods;
+            for row in rows.iter().filter(|row| !UNTRAINED.contains(&experiment.method(row))) {
+                method::settings(&experiment, row).unwrap().check().unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `pinpoint sweep`: every method of a settings file trained, scored and compared.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use pinpoint::{config::Experiment, data::Layout, metrics::ThresholdRule, refine::Preset};
+
+use crate::{
+    choice::{self, PRESETS, named},
+    study::{Changes, Study, seed},
+    ui::Ui,
+};
+
+/// Train, score and compare every method of a settings file
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sweep {
+    /// Settings file whose `[sweep]` lists methods and seeds
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Dataset to learn from and to score on
+    #[arg(long, value_name = "PATH")]
+    data: PathBuf,
+
+    /// Folder for the runs and their comparison; what is finished there is not done again
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+
+    /// Only these rows, separated by commas
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    methods: Vec<String>,
+
+    /// These seeds instead of the file's, separated by commas
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = seed)]
+    seeds: Vec<u64>,
+
+    /// Change one setting of all rows, as in `--set train.batch_size=4`; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// Passes over the training set, for all rows
+    #[arg(long, value_name = "N")]
+    epochs: Option<usize>,
+
+    /// Weights to start from, `.safetensors` or `.pth`; U-Net starts from drawn ones
+    #[arg(long, value_name = "FILE")]
+    weights: Option<PathBuf>,
+
+    /// Score a second time with maps snapped to the edges of their image
+    #[arg(long, value_name = "PRESET", value_parser = named::<Preset>(PRESETS))]
+    crf: Option<Preset>,
+
+    /// Where maps are cut, as for `pinpoint evaluate`
+    #[arg(long, value_name = "RULE", default_value = "0.5")]
+    threshold: ThresholdRule,
+
+    /// Tell methods the true class when they are scored, as the paper does
+    #[arg(long)]
+    oracle_label: bool,
+
+    /// Also tell the class from features of `--weights` under the maps and beside them
+    #[arg(long, requires = "weights")]
+    decidability: bool,
+
+    /// How the dataset is arranged, if it cannot be told
+    #[arg(long, value_parser = choice::layout())]
+    layout: Option<Layout>,
+
+    /// Where the images of a CSV dataset are, if not beside it
+    #[arg(long, value_name = "DIR")]
+    images: Option<PathBuf>,
+
+    /// Where to compute
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+
+    /// Threads to use; all cores by default
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+impl Sweep {
+    pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
+        let Self { methods, seeds, set, epochs, .. } = self;
+        Study {
+            experiment: Experiment::load(&self.file)?,
+            changes: Changes { methods, seeds, set, epochs },
+            data: self.data,
+            classes: None,
+            out: self.out,
+            weights: self.weights,
+            crf: self.crf,
+            threshold: self.threshold,
+            oracle_label: self.oracle_label,
+            decidability: self.decidability,
+            layout: self.layout,
+            images: self.images,
+            device: self.device,
+            threads: self.threads,
+        }
+        .run(ui)
+    }
+}

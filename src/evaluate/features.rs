@@ -1,0 +1,137 @@
+//! Features that maps are judged by, from a frozen backbone.
+
+use std::path::Path;
+
+use burn::{module::Module as _, tensor::Device};
+use image::RgbImage;
+
+use crate::{
+    config::{Backbone, ModelConfig, Normalization, PreprocessConfig, Stem},
+    data::preprocess::{EvalGeometry, Normalizer, Size},
+    device,
+    error::{Error, Result},
+    metrics::FeatureGrid,
+    model::{
+        Branch, Pass,
+        layers::{tensor, values},
+        resnet::Resnet,
+        weights,
+    },
+};
+
+/// The stage that tells classes by parts and textures and still knows where they are.
+const STAGE: usize = 3;
+/// Larger images are shrunk to this short side, so that an image costs no more than a photograph.
+const SHORT_SIDE: u32 = 512;
+/// From the deepest, since a shallow network finds all its weights in a deeper one's file.
+const BACKBONES: [(Backbone, &str); 5] = [
+    (Backbone::Resnet101, "resnet101"),
+    (Backbone::Resnet50, "resnet50"),
+    (Backbone::Resnet34, "resnet34"),
+    (Backbone::Resnet18, "resnet18"),
+    (Backbone::Tiny, "tiny"),
+];
+
+/// A frozen backbone: the same features for every method whose maps are judged.
+#[derive(Debug)]
+pub struct Features {
+    network: Resnet,
+    preprocess: PreprocessConfig,
+    device: Device,
+    name: String,
+}
+
+impl Features {
+    /// Opens the backbone in a weight file, whichever it is: one of torchvision's, or a run's.
+    pub fn open(path: &Path) -> Result<Self> {
+        let device = device::cpu();
+        let arrays = weights::read(path)?;
+        for (backbone, name) in BACKBONES {
+            for stem in [Stem::Classic, Stem::Deep] {
+                let config = ModelConfig { backbone, stem, ..ModelConfig::default() };
+                let network = Resnet::new(&config, &device);
+                let Ok((network, _)) = weights::load(network, path, arrays.clone()) else {
+                    continue;
+                };
+                let preprocess = PreprocessConfig {
+                    normalization: Normalization::Imagenet,
+                    upscale_short_side: 0,
+                    shrink_short_side: SHORT_SIDE,
+                    eval_multiple: 1,
+                    ..PreprocessConfig::default()
+                };
+                let file = path.display();
+                let name = format!("stage {STAGE} of {name}, weights `{file}`");
+                return Ok(Self { network: network.valid(), preprocess, device, name });
+            }
+        }
+        Err(Error::Weights {
+            path: path.to_owned(),
+            problem: "no residual network that features could be taken from".to_owned(),
+            remedy: "give the weights of one by `--weights`; `pinpoint weights` lists some"
+                .to_owned(),
+        })
+    }
+
+    /// What they are, for the protocol of a report.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The features of an image.
+    pub fn of(&self, image: &RgbImage) -> FeatureGrid {
+        let geometry = EvalGeometry::new(Size::of(image), &self.preprocess);
+        let input = geometry.input(image, &Normalizer::new(self.preprocess.normalization));
+        let Size { width, height } = geometry.padded;
+        let input = tensor(input, [1, 3, height as usize, width as usize], &self.device);
+        let stages = self.network.stages(input, Pass::Evaluate(Branch::Whole));
+        let stage = stages[STAGE - 1].clone();
+        let [_, features, height, width] = stage.dims();
+        FeatureGrid { features, width, height, values: values(stage) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use image::Rgb;
+
+    use super::*;
+    use crate::{
+        config::Config,
+        model::{Model, params},
+    };
+
+    fn saved(backbone: Backbone, folder: &Path) -> std::path::PathBuf {
+        let mut config = Config::default();
+        config.model.backbone = backbone;
+        let model = Model::new(&config, 2, &device::cpu());
+        let path = folder.join("w.safetensors");
+        weights::write(&path, &params::collect(&model), &"a note").unwrap();
+        path
+    }
+
+    #[test]
+    fn the_backbone_is_told_from_its_weights_and_gives_a_grid_of_features() {
+        let folder = tempfile::tempdir().unwrap();
+        let features = Features::open(&saved(Backbone::Tiny, folder.path())).unwrap();
+        assert!(features.name().starts_with("stage 3 of tiny"), "{}", features.name());
+        let image = RgbImage::from_pixel(70, 40, Rgb([200, 30, 90]));
+        let grid = features.of(&image);
+        // A cell for 16 pixels each way; 16 channels, doubled twice.
+        assert_eq!((grid.features, grid.width, grid.height), (64, 5, 3));
+        assert_eq!(grid.values.len(), 64 * 15);
+        assert_eq!(features.of(&image), grid);
+    }
+
+    #[test]
+    fn what_has_no_backbone_is_refused_with_a_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("w.safetensors");
+        weights::write(&path, &weights::Arrays::new(), &"a note").unwrap();
+        let message = Features::open(&path).unwrap_err().to_string();
+        assert!(
+            message.contains("no residual network") && message.contains("--weights"),
+            "{message}"
+        );
+    }
+}
