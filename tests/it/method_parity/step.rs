@@ -12,6 +12,7 @@ use pinpoint::{
         dropout::Dropout,
         erase::{Trust, Verdict},
         losses::verdicts,
+        size::Barrier,
     },
     model::{Branch, Model, Pass, Rules},
 };
@@ -196,6 +197,8 @@ impl Case {
             rounds,
             trust: self.trust(),
             mean_colour: [0.0; 3],
+            size: Barrier::at(&self.config.loss.size, 0),
+            frozen: false,
         };
         step.run()
     }
