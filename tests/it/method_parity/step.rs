@@ -3,8 +3,8 @@
 use burn::tensor::Tensor;
 use pinpoint::{
     config::{
-        Backbone, Config, Kernels, LossConfig, MaskConfig, MaskGradient, ModelConfig, PoolConfig,
-        Semantics, Stem,
+        Backbone, Config, Evidence, Kernels, LossConfig, MaskConfig, MaskGradient, ModelConfig,
+        PoolConfig, Semantics, Stem,
     },
     device,
     method::minmax::{
@@ -165,7 +165,7 @@ impl Case {
                 ..ModelConfig::default()
             },
             pool: PoolConfig { maps_per_class: 2, bottom_weight, ..PoolConfig::default() },
-            mask: MaskConfig { gradient, ..MaskConfig::default() },
+            mask: MaskConfig { gradient, evidence: Evidence::Weighted, ..MaskConfig::default() },
             ..Config::default()
         };
         let keep = |name, cells| has("dropout").then(|| keep(name, BATCH * CLASSES * cells));
