@@ -144,6 +144,8 @@ pub enum Evidence {
     Centred,
     /// The standard deviation of A over the classes: how much is decided here, whatever the class.
     Spread,
+    /// What measured best: spread, or centred if there are only two classes.
+    Auto,
 }
 
 /// Where the cells of a map lie in the image.
@@ -167,12 +169,21 @@ pub enum MaskGradient {
 }
 
 impl Evidence {
-    /// How much of every map is taken from the evidence, beside the weight of its own class.
+    /// What is meant for so many classes; a single one has nothing in common with others.
+    pub fn of(self, classes: usize) -> Self {
+        match (self, classes) {
+            (_, ..=1) => Self::Weighted,
+            (Self::Auto, 2) => Self::Centred,
+            (Self::Auto, _) => Self::Spread,
+            (kind, _) => kind,
+        }
+    }
+
+    /// What is taken from the belief in each class to weigh its map.
     ///
-    /// As `Σ p = 1`, centred evidence is `Σ (p_k − 1/C) A_k`. A single class has nothing in common
-    /// with others.
+    /// As `Σ p = 1`, centred evidence is `Σ (p_k − 1/C) A_k`.
     pub fn common(self, classes: usize) -> f32 {
-        if self == Self::Centred && classes > 1 { 1.0 / classes as f32 } else { 0.0 }
+        if self == Self::Centred { 1.0 / classes as f32 } else { 0.0 }
     }
 }
 
@@ -262,7 +273,7 @@ impl Default for MaskConfig {
     fn default() -> Self {
         Self {
             rule: Decision::Method,
-            evidence: Evidence::Weighted,
+            evidence: Evidence::Auto,
             threshold: 0.5,
             steepness: 8.0,
             low_percentile: 0.0,

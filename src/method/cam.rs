@@ -116,6 +116,7 @@ impl Classifier for Cam {
                     Evidence::Weighted => "",
                     Evidence::Centred => "less the mean of all maps: ",
                     Evidence::Spread => "spread of all maps instead of the class's: ",
+                    Evidence::Auto => "spread of all maps (the difference if there are two): ",
                 };
                 format!("{evidence}{}", decision::min_max_rule(&config.mask))
             }

@@ -63,7 +63,8 @@ pub fn soft_mask(
 /// Shapes: `belief [B, C]`, `maps [B, C, h, w]` → `[B, 1, h, w]`.
 pub fn evidence(belief: Tensor<2>, maps: Tensor<4>, kind: Evidence) -> Tensor<4> {
     let [batch, classes, _, _] = maps.dims();
-    if kind == Evidence::Spread && classes > 1 {
+    let kind = kind.of(classes);
+    if kind == Evidence::Spread {
         let deviation = maps.clone() - maps.mean_dim(1);
         return (deviation.clone() * deviation).mean_dim(1).clamp_min(EQUAL).sqrt();
     }
@@ -270,9 +271,19 @@ mod tests {
 
     #[test]
     fn a_single_class_has_nothing_in_common_with_others() {
-        for kind in [Evidence::Weighted, Evidence::Centred, Evidence::Spread] {
+        for kind in [Evidence::Weighted, Evidence::Centred, Evidence::Spread, Evidence::Auto] {
             assert_eq!(evidence_of(&[1.0], &[2.0, -3.0], kind), [2.0, -3.0], "{kind:?}");
         }
+    }
+
+    #[test]
+    fn by_default_two_classes_are_centred_and_more_are_spread() {
+        let maps = [3.0, 0.0, 1.0, 4.0, 2.0, 7.0];
+        let of = |belief: &[f32], kind| evidence_of(belief, &maps[..2 * belief.len()], kind);
+        let (two, three) = ([0.75, 0.25], [0.5, 0.25, 0.25]);
+        assert_eq!(of(&two, Evidence::Auto), of(&two, Evidence::Centred));
+        assert_eq!(of(&three, Evidence::Auto), of(&three, Evidence::Spread));
+        assert_eq!(MaskConfig::default().evidence, Evidence::Auto);
     }
 
     #[test]

@@ -153,6 +153,7 @@ impl Learner for Minmax {
             Evidence::Weighted => "class maps weighed by probability",
             Evidence::Centred => "class maps less their mean, weighed by probability",
             Evidence::Spread => "spread of the class maps",
+            Evidence::Auto => "spread of the class maps (their difference if there are two)",
         };
         format!("{evidence}, brought to [0, 1], cut at {}", config.mask.threshold)
     }

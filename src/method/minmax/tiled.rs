@@ -66,6 +66,7 @@ fn probabilities(maps: &ClassMaps, rules: &Rules<'_>, device: &Device) -> Vec<f3
 /// [`mask::evidence`](crate::model::mask::evidence) for large ones.
 fn evidence(maps: &ClassMaps, belief: &[f32], kind: Evidence) -> Vec<f32> {
     let classes = belief.len();
+    let kind = kind.of(classes);
     let none = || vec![0.0; maps.grid[0] * maps.grid[1]];
     let weighted = |weight: &dyn Fn(f32) -> f32| {
         let mut sum: Vec<f32> = none();
@@ -74,7 +75,7 @@ fn evidence(maps: &ClassMaps, belief: &[f32], kind: Evidence) -> Vec<f32> {
         }
         sum
     };
-    if kind != Evidence::Spread || classes == 1 {
+    if kind != Evidence::Spread {
         let common = kind.common(classes);
         return weighted(&|belief| belief - common);
     }
