@@ -43,7 +43,7 @@ pub enum Fill {
     Blur,
 }
 
-/// Weights of the terms of the loss: three are 1 as published, and the area is left out.
+/// Weights of the terms of the loss: three are 1 as published, and areas are left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LossConfig {
@@ -55,6 +55,22 @@ pub struct LossConfig {
     pub background: f64,
     /// Share of the image that the mask covers; needs `mask.gradient = "through"`.
     pub area: f64,
+    /// Keeps foreground and background from vanishing; needs `mask.gradient = "through"`.
+    pub size: SizeConfig,
+}
+
+/// A log barrier that keeps foreground and background from vanishing, see `docs/method.md` §4.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SizeConfig {
+    /// Weight of the term; 0 leaves it out.
+    pub weight: f64,
+    /// t in the first epoch: the higher, the closer to 0 an area may come unpunished.
+    pub sharpness: f64,
+    /// t is multiplied by this every epoch…
+    pub growth: f64,
+    /// …but never rises above this.
+    pub max_sharpness: f64,
 }
 
 impl EraseConfig {
@@ -71,15 +87,26 @@ impl LossConfig {
             (self.foreground, "loss.foreground"),
             (self.background, "loss.background"),
             (self.area, "loss.area"),
+            (self.size.weight, "loss.size.weight"),
         ];
         for (weight, key) in terms {
             require(weight >= 0.0 && weight.is_finite(), key, "must be at least 0");
         }
         require(self.localizer > 0.0, "loss.localizer", "must be positive, or no mask is learned");
+        for (weight, key) in [(self.area, "loss.area"), (self.size.weight, "loss.size.weight")] {
+            require(
+                weight == 0.0 || mask.gradient == MaskGradient::Through,
+                key,
+                "moves nothing unless `mask.gradient` is \"through\"",
+            );
+        }
+        let SizeConfig { sharpness, growth, max_sharpness, .. } = self.size;
+        require(sharpness > 0.0, "loss.size.sharpness", "must be positive");
+        require(growth >= 1.0 && growth.is_finite(), "loss.size.growth", "must be at least 1");
         require(
-            self.area == 0.0 || mask.gradient == MaskGradient::Through,
-            "loss.area",
-            "moves nothing unless `mask.gradient` is \"through\"",
+            max_sharpness >= sharpness && max_sharpness.is_finite(),
+            "loss.size.max_sharpness",
+            "must not be below `loss.size.sharpness`",
         );
     }
 }
@@ -92,6 +119,19 @@ impl Default for EraseConfig {
 
 impl Default for LossConfig {
     fn default() -> Self {
-        Self { localizer: 1.0, foreground: 1.0, background: 1.0, area: 0.0 }
+        Self {
+            localizer: 1.0,
+            foreground: 1.0,
+            background: 1.0,
+            area: 0.0,
+            size: SizeConfig::default(),
+        }
+    }
+}
+
+/// As the method's successor has it, but switched off.
+impl Default for SizeConfig {
+    fn default() -> Self {
+        Self { weight: 0.0, sharpness: 5.0, growth: 1.01, max_sharpness: 10.0 }
     }
 }

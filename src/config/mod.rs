@@ -26,10 +26,10 @@ use crate::{
 pub use self::{
     baseline::{AttentionCut, DeepMilConfig, GradCamConfig, Stage, UnetConfig},
     experiment::{Experiment, Sweep},
-    method::{EraseConfig, Fill, LossConfig, Semantics},
+    method::{EraseConfig, Fill, LossConfig, Semantics, SizeConfig},
     model::{
-        Alignment, Backbone, Cells, Decision, Kernels, MaskConfig, MaskGradient, ModelConfig,
-        PoolConfig, Statistics, Stem,
+        Alignment, Backbone, Cells, Decision, Evidence, Kernels, MaskConfig, MaskGradient,
+        ModelConfig, PoolConfig, Statistics, Stem,
     },
     probe::{ProbeConfig, Views},
     train::{Keep, OptimizerConfig, Rule, Tie, TrainConfig},
@@ -167,6 +167,14 @@ impl Config {
     /// Reads settings from a parsed table; unknown keys are refused.
     pub fn from_table(table: toml::Table) -> Result<Self, toml::de::Error> {
         table.try_into()
+    }
+
+    /// What the maps of all classes together say of a place: as published, if that is asked for.
+    pub fn evidence(&self) -> Evidence {
+        match self.semantics {
+            Semantics::Pinpoint => self.mask.evidence,
+            Semantics::Reference => Evidence::Weighted,
+        }
     }
 
     /// Rejects settings that could only fail later, and less clearly; lists all of them.

@@ -108,6 +108,8 @@ pub enum Cells {
 pub struct MaskConfig {
     /// What decides which pixels are foreground.
     pub rule: Decision,
+    /// What the maps of all classes together say of a place.
+    pub evidence: Evidence,
     /// σ′: the normalized score that becomes a mask value of one half.
     pub threshold: f64,
     /// ω: how sharply the mask turns from background to foreground.
@@ -132,6 +134,20 @@ pub enum Decision {
     MinMax,
 }
 
+/// What the maps A of all classes together say of a place, see `docs/method.md` §3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Evidence {
+    /// `Σ p_k A_k`: as published, with whatever all maps have in common.
+    Weighted,
+    /// `Σ p_k (A_k − mean_j A_j)`: without what all maps have in common.
+    Centred,
+    /// The standard deviation of A over the classes: how much is decided here, whatever the class.
+    Spread,
+    /// What measured best: spread, or centred if there are only two classes.
+    Auto,
+}
+
 /// Where the cells of a map lie in the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -150,6 +166,25 @@ pub enum MaskGradient {
     Detached,
     /// Yes, at the cost of one more forward pass per round.
     Through,
+}
+
+impl Evidence {
+    /// What is meant for so many classes; a single one has nothing in common with others.
+    pub fn of(self, classes: usize) -> Self {
+        match (self, classes) {
+            (_, ..=1) => Self::Weighted,
+            (Self::Auto, 2) => Self::Centred,
+            (Self::Auto, _) => Self::Spread,
+            (kind, _) => kind,
+        }
+    }
+
+    /// What is taken from the belief in each class to weigh its map.
+    ///
+    /// As `Σ p = 1`, centred evidence is `Σ (p_k − 1/C) A_k`.
+    pub fn common(self, classes: usize) -> f32 {
+        if self == Self::Centred { 1.0 / classes as f32 } else { 0.0 }
+    }
 }
 
 impl Cells {
@@ -238,6 +273,7 @@ impl Default for MaskConfig {
     fn default() -> Self {
         Self {
             rule: Decision::Method,
+            evidence: Evidence::Auto,
             threshold: 0.5,
             steepness: 8.0,
             low_percentile: 0.0,

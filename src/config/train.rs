@@ -56,6 +56,10 @@ pub struct OptimizerConfig {
     pub decay_every: usize,
     /// …but never falls below this.
     pub min_learning_rate: f64,
+    /// The backbone's step size as a multiple of the heads'.
+    pub backbone_rate: f64,
+    /// Epochs at the start in which the backbone stays as it is, its statistics included.
+    pub frozen_epochs: usize,
     /// Added to every gradient, times its weight (coupled L2).
     pub weight_decay: f64,
     /// Momentum of SGD.
@@ -98,6 +102,12 @@ impl OptimizerConfig {
             "optimizer.min_learning_rate",
             "must be between 0 and `optimizer.learning_rate`",
         );
+        let factor = self.backbone_rate;
+        require(
+            factor >= 0.0 && factor.is_finite(),
+            "optimizer.backbone_rate",
+            "must be at least 0",
+        );
         let weight_decay = self.weight_decay;
         require(
             weight_decay >= 0.0 && weight_decay.is_finite(),
@@ -137,6 +147,8 @@ impl Default for OptimizerConfig {
             decay: 0.1,
             decay_every: 40,
             min_learning_rate: 1e-7,
+            backbone_rate: 1.0,
+            frozen_epochs: 0,
             weight_decay: 1e-5,
             momentum: 0.9,
             nesterov: true,

@@ -11,11 +11,12 @@ use super::{
     minmax::dropout::Dropout,
 };
 use crate::{
-    config::{Cells, Config, Decision},
+    config::{Cells, Config, Decision, Evidence},
     model::{
         Branch, Pass,
         cam::CamNetwork,
-        pooling,
+        layers::tensor,
+        mask, pooling,
         wildcat::{Pooling, pool},
     },
 };
@@ -97,7 +98,10 @@ impl Classifier for Cam {
         let mask = match config.mask.rule {
             Decision::Method => decision::argmax(&maps, class, size, stride, &config.mask),
             Decision::MinMax => {
-                let map = maps.slice_dim(1, class..class + 1);
+                let [_, classes, _, _] = maps.dims();
+                let belief = (0..classes).map(|other| f32::from(u8::from(other == class)));
+                let belief = tensor(belief.collect(), [1, classes], &maps.device());
+                let map = mask::evidence(belief, maps, config.evidence());
                 decision::min_max(map, size, stride, &config.mask)
             }
         };
@@ -107,7 +111,15 @@ impl Classifier for Cam {
     fn mask_rule(&self, config: &Config) -> String {
         match config.mask.rule {
             Decision::Method => "pixels where the class has the highest of all maps".to_owned(),
-            Decision::MinMax => decision::min_max_rule(&config.mask),
+            Decision::MinMax => {
+                let evidence = match config.evidence() {
+                    Evidence::Weighted => "",
+                    Evidence::Centred => "less the mean of all maps: ",
+                    Evidence::Spread => "spread of all maps instead of the class's: ",
+                    Evidence::Auto => "spread of all maps (the difference if there are two): ",
+                };
+                format!("{evidence}{}", decision::min_max_rule(&config.mask))
+            }
         }
     }
 }

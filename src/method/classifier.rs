@@ -96,6 +96,8 @@ impl<C: Classifier> Learner for C {
     type Network = C::Network;
     type Lessons = TrainLoader;
 
+    const LEARNS_BY_MASK: bool = false;
+
     fn published(&self, config: &mut Config) {
         baseline(config);
         Classifier::published(self, config);
@@ -112,6 +114,7 @@ impl<C: Classifier> Learner for C {
     fn learn(&self, network: &C::Network, batch: &Batch, moment: &Moment<'_>) -> Learned {
         let images = images(batch, moment.device).autodiff();
         let pass = Pass::Train(Branch::Whole);
+        let pass = if moment.backbone_is_frozen() { pass.frozen() } else { pass };
         let drawn = Drawn { epoch: moment.epoch, samples: &batch.samples };
         let scores = self.scores(network, images, pass, moment.config, Some(drawn));
         let judged = verdicts(scores.clone(), &batch.labels);

@@ -3,7 +3,7 @@
 use burn::tensor::{Tensor, activation::sigmoid};
 
 use crate::{
-    config::{Alignment, MaskConfig},
+    config::{Alignment, Evidence, MaskConfig},
     model::mask::{MaskRule, resize, soft_mask},
 };
 
@@ -40,7 +40,8 @@ pub fn argmax(
 /// Shapes: `[1, 1, h, w]` → `[1, 1, H, W]`.
 pub fn min_max(map: Tensor<4>, size: [usize; 2], stride: usize, config: &MaskConfig) -> Tensor<4> {
     let certain = Tensor::zeros([1, 1], &map.device());
-    soft_mask(certain, map, size, &MaskRule { config, stride, batch_wide: false })
+    let rule = MaskRule { config, evidence: Evidence::Weighted, stride, batch_wide: false };
+    soft_mask(certain, map, size, &rule)
 }
 
 /// What [`min_max`] does, in words.

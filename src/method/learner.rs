@@ -30,6 +30,9 @@ pub trait Learner {
     /// Whether it starts from a backbone's published weights.
     const HAS_BACKBONE: bool = true;
 
+    /// Whether its masks take part in training, or are only read from the trained network.
+    const LEARNS_BY_MASK: bool = true;
+
     /// Lays the settings it was published with over the defaults.
     fn published(&self, config: &mut Config);
 
@@ -109,6 +112,13 @@ pub struct Moment<'a> {
     pub device: &'a Device,
     /// Mean colour of the normalized training images, if erasing fills with it.
     pub mean_colour: [f32; 3],
+}
+
+impl Moment<'_> {
+    /// Whether the backbone is not to learn yet, its statistics included.
+    pub fn backbone_is_frozen(&self) -> bool {
+        self.epoch < self.config.optimizer.frozen_epochs
+    }
 }
 
 /// What came of a step.

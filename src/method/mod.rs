@@ -41,7 +41,7 @@ pub use self::{
     minmax::step::GradientSum,
 };
 use crate::{
-    config::{Config, Experiment, GradCamConfig},
+    config::{Config, Experiment, GradCamConfig, MaskConfig},
     error::{Error, Result},
 };
 
@@ -128,17 +128,19 @@ pub fn settings(experiment: &Experiment, row: &str) -> Result<Config> {
 pub fn training_settings(config: &Config) -> Result<Config> {
     struct TrainedAs;
     impl Visitor for TrainedAs {
-        type Output = Option<&'static str>;
+        type Output = (Option<&'static str>, bool);
         fn visit<L: Learner + 'static>(self, learner: L) -> Self::Output {
-            learner.trained_as()
+            (learner.trained_as(), L::LEARNS_BY_MASK)
         }
         fn visit_probe(self) -> Self::Output {
             None
         }
     }
-    let method = with(&config.method, TrainedAs)?.unwrap_or(&config.method).to_owned();
+    let (trained_as, learns_by_mask) = with(&config.method, TrainedAs)?;
+    let method = trained_as.unwrap_or(&config.method).to_owned();
+    let mask = if learns_by_mask { config.mask.clone() } else { MaskConfig::default() };
     // Gradients are asked for only once the network is trained.
-    Ok(Config { method, grad_cam: GradCamConfig::default(), ..config.clone() })
+    Ok(Config { method, mask, grad_cam: GradCamConfig::default(), ..config.clone() })
 }
 
 #[cfg(test)]
@@ -160,10 +162,18 @@ mod tests {
         let of = |name: &str| training_settings(&published(name).unwrap()).unwrap();
         let mut deeper = published("layer-cam").unwrap();
         deeper.grad_cam.stage = crate::config::Stage::Layer2;
-        for shared in [of("grad-cam"), of("grad-cam++"), training_settings(&deeper).unwrap()] {
+        let otherwise = |name: &str| {
+            let mut config = published(name).unwrap();
+            config.mask.rule = crate::config::Decision::MinMax;
+            config.mask.evidence = crate::config::Evidence::Spread;
+            training_settings(&config).unwrap()
+        };
+        let deeper = training_settings(&deeper).unwrap();
+        for shared in [of("grad-cam"), of("grad-cam++"), deeper, otherwise("cam-avg")] {
             assert_eq!(shared, of("cam-avg"));
         }
         assert_ne!(of("cam-max"), of("cam-avg"));
+        assert_ne!(otherwise("minmax"), of("minmax"), "our classifier learns on masked images");
     }
 
     #[test]

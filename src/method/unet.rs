@@ -33,6 +33,7 @@ impl Learner for FullSupervision {
     type Lessons = SupervisedLoader;
 
     const HAS_BACKBONE: bool = false;
+    const LEARNS_BY_MASK: bool = false;
 
     fn published(&self, config: &mut Config) {
         baseline(config);

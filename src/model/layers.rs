@@ -36,6 +36,17 @@ pub enum Pass {
     Evaluate(Branch),
 }
 
+impl Pass {
+    /// The same pass, for a network that is to stay as it is: by the running statistics, which
+    /// do not move.
+    pub fn frozen(self) -> Self {
+        match self {
+            Self::Train(branch) | Self::Evaluate(branch) => Self::Evaluate(branch),
+            Self::TrainOnly | Self::Calibrate { .. } => Self::Evaluate(Branch::Whole),
+        }
+    }
+}
+
 /// Which images a pass sees; they may have statistics of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Branch {

@@ -1,7 +1,8 @@
 //! From class maps to a soft mask, and from a mask to two images.
 //!
 //! ```text
-//! T  = Σ_k p_k A_k                  the maps, weighted by what the scores believe
+//! T  = Σ_k p_k A_k                  the maps, weighted by what the scores believe (or another
+//!                                   kind of evidence)
 //! T  ↑ size of the image            bilinear, corners (or centres) aligned
 //! T̄  = (T − min T) / (max T − min T)
 //! R⁺ = sigmoid(ω (T̄ − σ′))          in (0, 1), 1 is foreground
@@ -17,13 +18,18 @@ use super::{
     fused,
     layers::{tensor, values},
 };
-use crate::config::{Alignment, MaskConfig};
+use crate::config::{Alignment, Evidence, MaskConfig};
+
+/// Variance over classes below which maps count as equal: the root of 0 has no gradient.
+const EQUAL: f32 = 1e-24;
 
 /// How raw maps are brought to a common scale before the sigmoid.
 #[derive(Debug, Clone, Copy)]
 pub struct MaskRule<'a> {
     /// Threshold, steepness and percentiles.
     pub config: &'a MaskConfig,
+    /// What the maps together say of a place.
+    pub evidence: Evidence,
     /// Pixels of the image per cell of a map.
     pub stride: usize,
     /// Whether smallest and largest value are sought in the whole batch, as the published code does.
@@ -39,9 +45,7 @@ pub fn soft_mask(
     size: [usize; 2],
     rule: &MaskRule<'_>,
 ) -> Tensor<4> {
-    let [batch, classes, _, _] = maps.dims();
-    let belief = softmax(scores, 1).reshape([batch, classes, 1, 1]);
-    let evidence = (maps * belief).sum_dim(1);
+    let evidence = evidence(softmax(scores, 1), maps, rule.evidence);
     let evidence = match rule.config.alignment {
         Alignment::Corners => resize(evidence, size),
         Alignment::Centres => {
@@ -51,6 +55,21 @@ pub fn soft_mask(
     };
     let normalized = normalize(evidence, rule);
     sigmoid((normalized - rule.config.threshold) * rule.config.steepness)
+}
+
+/// What the maps of all classes together say of each place.
+///
+/// `belief` is how probable each class is; the spread over classes does without.
+/// Shapes: `belief [B, C]`, `maps [B, C, h, w]` → `[B, 1, h, w]`.
+pub fn evidence(belief: Tensor<2>, maps: Tensor<4>, kind: Evidence) -> Tensor<4> {
+    let [batch, classes, _, _] = maps.dims();
+    let kind = kind.of(classes);
+    if kind == Evidence::Spread {
+        let deviation = maps.clone() - maps.mean_dim(1);
+        return (deviation.clone() * deviation).mean_dim(1).clamp_min(EQUAL).sqrt();
+    }
+    let weights = (belief - kind.common(classes)).reshape([batch, classes, 1, 1]);
+    (maps * weights).sum_dim(1)
 }
 
 /// Splits images into what a mask shows of them and what it hides; the two add up to the whole.
@@ -192,7 +211,7 @@ mod tests {
         let device = device::cpu();
         let [batch, classes, height, width] = shape;
         let scores = Tensor::zeros([batch, classes], &device);
-        let rule = MaskRule { config, stride: 1, batch_wide };
+        let rule = MaskRule { config, evidence: config.evidence, stride: 1, batch_wide };
         values(soft_mask(scores, tensor(maps, shape, &device), [height, width], &rule))
     }
 
@@ -210,7 +229,9 @@ mod tests {
         let device = device::cpu();
         let scores = tensor(vec![0.0, 3.0_f32.ln()], [1, 2], &device);
         let maps = tensor(vec![4.0, 0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 2.0], [1, 2, 2, 2], &device);
-        let rule = MaskRule { config: &MaskConfig::default(), stride: 1, batch_wide: false };
+        let config = &MaskConfig::default();
+        let evidence = Evidence::Weighted;
+        let rule = MaskRule { config, evidence, stride: 1, batch_wide: false };
         let mask = values(soft_mask(scores, maps, [2, 2], &rule));
         // Beliefs ¼ and ¾ make the evidence 1, 3, 0, 1.5: normalized ⅓, 1, 0, ½.
         let expected =
@@ -218,6 +239,62 @@ mod tests {
         for (found, expected) in mask.iter().zip(expected) {
             assert!((found - expected).abs() < 1e-6, "{mask:?}");
         }
+    }
+
+    fn evidence_of(belief: &[f32], maps: &[f32], kind: Evidence) -> Vec<f32> {
+        let (device, classes) = (device::cpu(), belief.len());
+        let maps = tensor(maps.to_vec(), [1, classes, 1, maps.len() / classes], &device);
+        values(evidence(tensor(belief.to_vec(), [1, classes], &device), maps, kind))
+    }
+
+    #[test]
+    fn centred_evidence_leaves_out_the_mean_of_the_maps() {
+        // Means 2 and 1: ½ (3 − 2) + ¼ (1 − 2) + ¼ (2 − 2) = ¼, ½ (0 − 1) + ¼ (0 − 1) + ¼ (3 − 1) = −¼.
+        let maps = [3.0, 0.0, 1.0, 0.0, 2.0, 3.0];
+        let found = evidence_of(&[0.5, 0.25, 0.25], &maps, Evidence::Centred);
+        assert!((found[0] - 0.25).abs() < 1e-6 && (found[1] + 0.25).abs() < 1e-6, "{found:?}");
+        // Two classes: (p − ½) (A₁ − A₂).
+        let found = evidence_of(&[0.75, 0.25], &[3.0, 0.0, 1.0, 4.0], Evidence::Centred);
+        assert!((found[0] - 0.5).abs() < 1e-6 && (found[1] + 1.0).abs() < 1e-6, "{found:?}");
+    }
+
+    #[test]
+    fn spread_is_the_standard_deviation_over_the_classes() {
+        // Of 1, 3, 5: √((4 + 0 + 4)/3); of three equals: nothing.
+        let found =
+            evidence_of(&[1.0, 0.0, 0.0], &[1.0, 7.0, 3.0, 7.0, 5.0, 7.0], Evidence::Spread);
+        assert!((found[0] - (8.0_f32 / 3.0).sqrt()).abs() < 1e-6 && found[1] < 1e-6, "{found:?}");
+        // Two classes: half their distance.
+        let found = evidence_of(&[0.5, 0.5], &[3.0, 0.0, 1.0, 4.0], Evidence::Spread);
+        assert!((found[0] - 1.0).abs() < 1e-6 && (found[1] - 2.0).abs() < 1e-6, "{found:?}");
+    }
+
+    #[test]
+    fn a_single_class_has_nothing_in_common_with_others() {
+        for kind in [Evidence::Weighted, Evidence::Centred, Evidence::Spread, Evidence::Auto] {
+            assert_eq!(evidence_of(&[1.0], &[2.0, -3.0], kind), [2.0, -3.0], "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn by_default_two_classes_are_centred_and_more_are_spread() {
+        let maps = [3.0, 0.0, 1.0, 4.0, 2.0, 7.0];
+        let of = |belief: &[f32], kind| evidence_of(belief, &maps[..2 * belief.len()], kind);
+        let (two, three) = ([0.75, 0.25], [0.5, 0.25, 0.25]);
+        assert_eq!(of(&two, Evidence::Auto), of(&two, Evidence::Centred));
+        assert_eq!(of(&three, Evidence::Auto), of(&three, Evidence::Spread));
+        assert_eq!(MaskConfig::default().evidence, Evidence::Auto);
+    }
+
+    #[test]
+    fn where_all_maps_agree_the_spread_still_has_a_gradient() {
+        let device = device::cpu();
+        let maps =
+            tensor(vec![1.0, 2.0, 1.0, 5.0], [1, 2, 1, 2], &device).autodiff().require_grad();
+        let spread =
+            evidence(Tensor::zeros([1, 2], &device).autodiff(), maps.clone(), Evidence::Spread);
+        let gradient = values(maps.grad(&spread.sum().backward()).unwrap());
+        assert_eq!(gradient, [0.0, -0.5, 0.0, 0.5]);
     }
 
     #[test]
@@ -268,7 +345,8 @@ mod tests {
     fn centres_put_each_cell_where_it_looks() {
         let device = device::cpu();
         let config = MaskConfig { alignment: Alignment::Centres, ..MaskConfig::default() };
-        let rule = MaskRule { config: &config, stride: 4, batch_wide: false };
+        let evidence = Evidence::Weighted;
+        let rule = MaskRule { config: &config, evidence, stride: 4, batch_wide: false };
         let maps = tensor(vec![0.0, 1.0, 0.0], [1, 1, 1, 3], &device);
         let mask = values(soft_mask(Tensor::zeros([1, 1], &device), maps, [1, 12], &rule));
         let peak = (0..12).max_by(|&a, &b| mask[a].total_cmp(&mask[b])).unwrap();
@@ -288,6 +366,35 @@ mod tests {
             let [shown, hidden] = split(images, tensor(mask, [1, 1, 2, 2], &device));
             for (sum, pixel) in values(shown + hidden).iter().zip(pixels) {
                 prop_assert!((sum - pixel).abs() < 1e-6);
+            }
+        }
+
+        #[test]
+        fn a_map_common_to_all_classes_changes_neither_centred_mask_nor_spread(
+            scores in prop::collection::vec(-3.0_f32..3.0, 3),
+            maps in prop::collection::vec(-5.0_f32..5.0, 3 * 6),
+            common in prop::collection::vec(-5.0_f32..5.0, 6),
+        ) {
+            let device = device::cpu();
+            let belief = values(softmax(tensor(scores.clone(), [1, 3], &device), 1));
+            // A belief in nothing in particular leaves centred evidence nothing but rounding.
+            prop_assume!(belief.iter().any(|p| *p > 0.4));
+            let shifted: Vec<f32> =
+                maps.iter().zip(common.iter().cycle()).map(|(cell, common)| cell + common).collect();
+            for evidence in [Evidence::Centred, Evidence::Spread] {
+                let config = MaskConfig { evidence, ..MaskConfig::default() };
+                let rule = MaskRule { config: &config, evidence, stride: 1, batch_wide: false };
+                let mask = |maps: &[f32]| {
+                    let scores = tensor(scores.clone(), [1, 3], &device);
+                    values(soft_mask(scores, tensor(maps.to_vec(), [1, 3, 2, 3], &device), [4, 9], &rule))
+                };
+                let raw = evidence_of(&belief, &maps, evidence);
+                let range = raw.iter().copied().fold(f32::MIN, f32::max)
+                    - raw.iter().copied().fold(f32::MAX, f32::min);
+                prop_assume!(range > 0.05);
+                for (before, after) in mask(&maps).iter().zip(mask(&shifted)) {
+                    prop_assert!((before - after).abs() < 1e-3, "{before} {after}");
+                }
             }
         }
 

@@ -174,6 +174,7 @@ impl<'a> Rules<'a> {
     pub(crate) fn mask(&self) -> MaskRule<'a> {
         MaskRule {
             config: &self.config.mask,
+            evidence: self.config.evidence(),
             stride: self.config.model.output_stride,
             batch_wide: self.config.semantics == Semantics::Reference,
         }

@@ -4,7 +4,7 @@
 //! as torchvision's. Tensors are handed over flat, with their shape beside them, so
 //! that what walks over a model need not care about ranks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
@@ -12,6 +12,9 @@ use burn::{
 };
 
 use crate::model::layers::values;
+
+/// The level of a field path that names leave out.
+const BACKBONE: &str = "backbone";
 
 /// A tensor in host memory.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +63,18 @@ pub fn map<M: Module>(module: M, change: impl FnMut(&str, &[usize], Tensor<1>) -
     module.map(&mut Mapper { path: Path::default(), change })
 }
 
+/// The names of the weights of a module's backbone; none if it has none.
+pub fn backbone(module: &impl Module) -> BTreeSet<String> {
+    let mut collector = BackboneNames::default();
+    module.visit(&mut collector);
+    collector.names
+}
+
+/// Lets the weights of a module's backbone have a gradient, or not; all others stay as they are.
+pub fn let_backbone_learn<M: Module>(module: M, learns: bool) -> M {
+    module.map(&mut BackboneSwitch { path: Path::default(), learns })
+}
+
 /// The gradients of a module's weights, by name and in host memory; weights that `gradients`
 /// leaves out are absent.
 pub fn gradients(module: &impl Module, gradients: Gradients) -> BTreeMap<String, Vec<f32>> {
@@ -84,8 +99,54 @@ impl Path {
 
     fn name(&self) -> String {
         let levels: Vec<&str> =
-            self.0.iter().map(String::as_str).filter(|&level| level != "backbone").collect();
+            self.0.iter().map(String::as_str).filter(|&level| level != BACKBONE).collect();
         levels.join(".")
+    }
+
+    /// Whether the walk has come to a weight of the backbone.
+    fn is_in_backbone(&self) -> bool {
+        self.0.iter().any(|level| level == BACKBONE) && !is_statistic(&self.name())
+    }
+}
+
+#[derive(Default)]
+struct BackboneNames {
+    path: Path,
+    names: BTreeSet<String>,
+}
+
+impl ModuleVisitor for BackboneNames {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.enter(name);
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.0.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, _: &Param<Tensor<D>>) {
+        if self.path.is_in_backbone() {
+            self.names.insert(self.path.name());
+        }
+    }
+}
+
+struct BackboneSwitch {
+    path: Path,
+    learns: bool,
+}
+
+impl ModuleMapper for BackboneSwitch {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.enter(name);
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.0.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        if self.path.is_in_backbone() { param.set_require_grad(self.learns) } else { param }
     }
 }
 

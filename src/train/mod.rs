@@ -98,6 +98,7 @@ fn fit_with<L: Learner>(
     while training.position.epoch < epochs && !training.out_of_patience() {
         let epoch = training.position.epoch;
         let started = Instant::now();
+        training.freeze_or_thaw();
         for batch in training.lessons.epoch(epoch as u64, training.position.step) {
             training.learn(&batch?, observer)?;
             if observer.wants_to_stop() {
@@ -120,6 +121,7 @@ struct Training<'a, L: Learner> {
     run: &'a RunDir,
     /// Always there, but for the moment of an update.
     model: Option<L::Network>,
+    backbone_learns: bool,
     optimizer: Optimizer,
     lessons: L::Lessons,
     mean_colour: [f32; 3],
@@ -169,6 +171,7 @@ impl<'a, L: Learner> Training<'a, L> {
             task,
             run,
             model: Some(model),
+            backbone_learns: true,
             optimizer,
             lessons,
             mean_colour: task.mean_colour()?,
@@ -178,6 +181,16 @@ impl<'a, L: Learner> Training<'a, L> {
 
     fn model(&self) -> &L::Network {
         self.model.as_ref().expect("an update puts it back at once")
+    }
+
+    /// Lets the backbone learn, or not yet: what has no gradient costs no time.
+    fn freeze_or_thaw(&mut self) {
+        let learns = !self.moment().backbone_is_frozen();
+        if learns != self.backbone_learns {
+            let model = self.model.take().expect("put back at once");
+            self.model = Some(params::let_backbone_learn(model, learns));
+            self.backbone_learns = learns;
+        }
     }
 
     /// Learns from one batch.

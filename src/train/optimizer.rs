@@ -1,6 +1,6 @@
 //! Weight updates, as PyTorch's optimizers make them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use burn::module::Module;
 use rayon::prelude::*;
@@ -26,6 +26,8 @@ pub struct Optimizer {
     first: BTreeMap<String, Vec<f32>>,
     /// Adam's mean of squared gradients.
     second: BTreeMap<String, Vec<f32>>,
+    /// Updates made before a weight's first one, for weights that were frozen until then.
+    late: BTreeMap<String, u64>,
 }
 
 /// Weights that one thread moves at a time.
@@ -34,17 +36,23 @@ const BLOCK: usize = 16 * 1024;
 impl Optimizer {
     /// Starts without a past.
     pub fn new(config: OptimizerConfig) -> Self {
-        Self { config, steps: 0, first: BTreeMap::new(), second: BTreeMap::new() }
+        let (first, second, late) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { config, steps: 0, first, second, late }
     }
 
     /// Moves the weights against their gradient; those without a gradient stay.
+    ///
+    /// `rate` is that of the heads, of which the settings give the backbone a share.
     pub fn update<M: Module>(&mut self, model: M, gradients: GradientSum, rate: f64) -> M {
         self.steps += 1;
         let mut gradients = gradients;
+        let factor = self.config.backbone_rate;
+        let backbone = if factor == 1.0 { BTreeSet::new() } else { params::backbone(&model) };
         params::map(model, |name, _, weights| match gradients.remove(name) {
             None => weights,
             Some(gradient) => {
                 let (device, shape) = (weights.device(), weights.dims());
+                let rate = if backbone.contains(name) { rate * factor } else { rate };
                 let mut moved = values(weights);
                 self.step(name, &mut moved, &gradient, rate);
                 reuse(gradient);
@@ -79,7 +87,11 @@ impl Optimizer {
     /// `m̂ / (√v̂ + ε)` with the bias of the first steps corrected.
     fn adam(&mut self, name: &str, weights: &mut [f32], gradient: &[f32], rate: f64) {
         let OptimizerConfig { beta1, beta2, epsilon, weight_decay, .. } = self.config;
-        let correction = |beta: f64| 1.0 - beta.powi(self.steps.min(i32::MAX as u64) as i32);
+        if self.steps > 1 && !self.first.contains_key(name) {
+            self.late.insert(name.to_owned(), self.steps - 1);
+        }
+        let steps = self.steps - self.late.get(name).copied().unwrap_or(0);
+        let correction = |beta: f64| 1.0 - beta.powi(steps.min(i32::MAX as u64) as i32);
         let rate = (rate / correction(beta1)) as f32;
         let spread = (1.0 / correction(beta2).sqrt()) as f32;
         let (decay, epsilon) = (weight_decay as f32, epsilon as f32);
@@ -109,7 +121,12 @@ impl Optimizer {
                 (format!("{kind}.{name}"), array)
             })
         });
-        (self.steps, arrays.collect())
+        // In two halves, each of which a float holds exactly.
+        let late = self.late.iter().map(|(name, &steps)| {
+            let values = vec![(steps >> 24) as f32, (steps & 0xff_ffff) as f32];
+            (format!("late.{name}"), Array { shape: vec![2], values })
+        });
+        (self.steps, arrays.chain(late).collect())
     }
 
     /// Goes on from what [`Self::state`] said.
@@ -120,6 +137,8 @@ impl Optimizer {
                 optimizer.first.insert(name.to_owned(), values);
             } else if let Some(name) = key.strip_prefix("second.") {
                 optimizer.second.insert(name.to_owned(), values);
+            } else if let (Some(name), [high, low]) = (key.strip_prefix("late."), &values[..]) {
+                optimizer.late.insert(name.to_owned(), ((*high as u64) << 24) + *low as u64);
             }
         }
         optimizer
@@ -140,6 +159,11 @@ fn memory<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        config::{Backbone, Config},
+        device,
+        model::cam::CamNetwork,
+    };
 
     /// Where each gradient in turn moves a weight of 0, at a rate of 1 against the gradient.
     fn directions(config: OptimizerConfig, gradients: &[f32]) -> Vec<f32> {
@@ -189,6 +213,54 @@ mod tests {
         Optimizer::new(config).step("w", &mut weight, &[1.0], 0.1);
         // g = 1 + 0.5·4 = 3, and 4 − 0.1·(3 + 0.9·3).
         assert!(close(&weight, &[3.43]), "{weight:?}");
+    }
+
+    #[test]
+    fn the_backbone_moves_by_its_share_of_the_rate() {
+        let mut config = Config::default();
+        config.model.backbone = Backbone::Tiny;
+        let network = CamNetwork::new(&config, 2, &device::cpu().autodiff());
+        let before = params::collect(&network);
+        let sum = before.iter().filter(|(name, _)| !params::is_statistic(name));
+        let ones: GradientSum =
+            sum.map(|(name, array)| (name.clone(), vec![1.0; array.values.len()])).collect();
+        let plain = OptimizerConfig { weight_decay: 0.0, momentum: 0.0, ..config.optimizer };
+        let slow = OptimizerConfig { backbone_rate: 0.25, nesterov: false, ..plain };
+        let after = params::collect(&Optimizer::new(slow).update(network, ones, 0.5));
+        for (name, found) in &after {
+            let expected = match name {
+                name if params::is_statistic(name) => 0.0,
+                name if name.starts_with("localizer.") => 0.5,
+                _ => 0.125,
+            };
+            let moved = before[name].values[0] - found.values[0];
+            assert!((moved - expected).abs() < 1e-6, "{name} moved by {moved}");
+        }
+    }
+
+    #[test]
+    fn a_weight_that_was_frozen_starts_as_if_the_first_step_were_now() {
+        let config = OptimizerConfig { rule: Rule::Adam, ..OptimizerConfig::default() };
+        let mut optimizer = Optimizer::new(OptimizerConfig { weight_decay: 0.0, ..config.clone() });
+        let moved = |optimizer: &mut Optimizer, name: &str, gradient: f32| {
+            let mut weight = [0.0];
+            optimizer.step(name, &mut weight, &[gradient], 1.0);
+            -weight[0]
+        };
+        for _ in 0..5 {
+            optimizer.steps += 1;
+            moved(&mut optimizer, "head", 1.0);
+        }
+        optimizer.steps += 1;
+        // Adam's first step is of length 1 whatever the gradient.
+        assert!(close(&[moved(&mut optimizer, "backbone", 2.0)], &[1.0]));
+        let (steps, state) = optimizer.state();
+        let mut resumed = Optimizer::resume(optimizer.config.clone(), steps, state);
+        (optimizer.steps, resumed.steps) = (7, 7);
+        let next = [&mut optimizer, &mut resumed].map(|o| moved(o, "backbone", -1.0));
+        let (mean, square) = (0.08 / 0.19, 0.004_996 / 0.001_999);
+        let expected = (mean / f64::sqrt(square)) as f32;
+        assert!(close(&next, &[expected, expected]), "{next:?}");
     }
 
     #[test]

@@ -9,7 +9,10 @@ use std::{
 };
 
 use assert_cmd::cargo::CommandCargoExt as _;
-use pinpoint::data::synthetic::{self, SyntheticSpec};
+use pinpoint::{
+    data::synthetic::{self, SyntheticSpec},
+    model::weights,
+};
 use tempfile::TempDir;
 
 /// A network and images small enough to train in seconds.
@@ -292,4 +295,29 @@ fn the_memory_of_a_step_does_not_grow_with_the_number_of_rounds() {
     };
     // Allocators differ from run to run; seven more graphs would at least double the peak.
     assert!(many < 1.15 * few, "{many} MiB with 8 rounds, {few} MiB with 1");
+}
+
+#[test]
+fn a_frozen_backbone_stays_as_it_is_until_its_epoch_comes() {
+    let workshop = Workshop::new();
+    let train = |run: &str, epochs: &str, frozen: &str, more: &[&str]| {
+        let frozen = format!("optimizer.frozen_epochs={frozen}");
+        let output =
+            workshop.train(run, &[&["--epochs", epochs, "--set", &frozen][..], more].concat());
+        assert!(output.status.success(), "{output:?}");
+        weights::read(&workshop.run_dir(run).join("weights/last.safetensors")).unwrap()
+    };
+    let (short, long) = (train("short", "1", "3", &[]), train("long", "3", "3", &[]));
+    let thawed = train("thawed", "3", "1", &[]);
+    for (name, tensor) in &short {
+        let is_head = name.starts_with("localizer.") || name.starts_with("classifier.");
+        assert_eq!(tensor != &long[name], is_head, "{name}");
+        assert_ne!(tensor, &thawed[name], "{name}");
+    }
+
+    // Stopped while frozen and resumed, it thaws as if never stopped.
+    train("cut", "1", "1", &[]);
+    let config = |run: &str| workshop.run_dir(run).join("config.toml");
+    fs::copy(config("thawed"), config("cut")).unwrap();
+    assert_eq!(train("cut", "3", "1", &["--resume"]), thawed);
 }

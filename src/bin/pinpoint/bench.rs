@@ -10,7 +10,7 @@ use burn::{
 use pinpoint::{
     config::{Backbone, Config, Stem},
     device,
-    method::minmax::{Step, dropout::Dropout, erase::Trust},
+    method::minmax::{Step, dropout::Dropout, erase::Trust, size::Barrier},
     model::{Model, layers::tensor},
     predict::examine_batch,
     rng::{Purpose, Stream},
@@ -127,6 +127,8 @@ impl Bench {
                 rounds: self.rounds,
                 trust: Trust::blind(self.batch, config.erase.sigma),
                 mean_colour: [0.0; 3],
+                size: Barrier::at(&config.loss.size, 0),
+                frozen: false,
             };
             let outcome = step.run();
             let rate = config.optimizer.learning_rate;

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, process::ExitCode, time::Instant};
 
 use anyhow::{Context, ensure};
 use pinpoint::{
-    config::{Alignment, Backbone, Cells, Config, Statistics, Stem, Tie},
+    config::{Alignment, Backbone, Cells, Config, Evidence, Statistics, Stem, Tie},
     data::{
         Dataset, OpenOptions,
         synthetic::{self, SyntheticSpec},
@@ -112,6 +112,7 @@ fn settings(seed: u64, epochs: usize, side: u32) -> Config {
     config.pool.top = Cells::Fraction(0.3);
     config.pool.dropout = 0.2;
     config.mask.alignment = Alignment::Centres;
+    config.mask.evidence = Evidence::Weighted;
     // Erasing does not pay on objects this simple, see `docs/results.md`.
     config.erase.rounds = 0;
     config.train.epochs = epochs;

@@ -14,6 +14,9 @@ pub mod erase;
 /// The three terms that training minimizes.
 pub mod losses;
 
+/// The size constraint.
+pub mod size;
+
 /// Dropout masks of one step.
 pub mod dropout;
 
@@ -31,7 +34,9 @@ pub mod tiled;
 
 use burn::tensor::{Device, Tensor};
 
-use self::{dropout::Dropout, erase::Trust, examine::examine_batch, tiled::examine_in_tiles};
+use self::{
+    dropout::Dropout, erase::Trust, examine::examine_batch, size::Barrier, tiled::examine_in_tiles,
+};
 pub use self::{
     examine::Examination,
     step::{Outcome, Step},
@@ -41,7 +46,7 @@ use super::{
     tiles::{TiledFinding, Tiling},
 };
 use crate::{
-    config::Config,
+    config::{Config, Evidence},
     data::{
         loader::{Batch, EvalImage, TrainLoader},
         preprocess::InputView,
@@ -88,6 +93,8 @@ impl Learner for Minmax {
             rounds: if epoch < config.erase.first_epoch { 0 } else { config.erase.rounds },
             trust: Trust::new(batch.labels.len(), config.erase.sigma, config.semantics),
             mean_colour: moment.mean_colour,
+            size: Barrier::at(&config.loss.size, epoch),
+            frozen: moment.backbone_is_frozen(),
         };
         let Outcome { losses, gradients, mistakes, looks, .. } = step.run();
         let terms = Terms {
@@ -142,10 +149,13 @@ impl Learner for Minmax {
     }
 
     fn mask_rule(&self, config: &Config) -> String {
-        format!(
-            "class maps weighed by probability, brought to [0, 1], cut at {}",
-            config.mask.threshold
-        )
+        let evidence = match config.evidence() {
+            Evidence::Weighted => "class maps weighed by probability",
+            Evidence::Centred => "class maps less their mean, weighed by probability",
+            Evidence::Spread => "spread of the class maps",
+            Evidence::Auto => "spread of the class maps (their difference if there are two)",
+        };
+        format!("{evidence}, brought to [0, 1], cut at {}", config.mask.threshold)
     }
 }
 

@@ -19,12 +19,13 @@ use super::{
     erase::Trust,
     fill::{erase, fill},
     losses::{Losses, cross_entropy, ignorance, verdicts},
+    size::Barrier,
 };
 use crate::{
-    config::{Config, MaskGradient, Statistics},
+    config::{Config, LossConfig, MaskGradient, Statistics},
     model::{
         Branch, Model, Pass, Response, Rules,
-        layers::{reuse, values},
+        layers::{reuse, tensor, values},
         mask::split,
         params,
     },
@@ -55,6 +56,10 @@ pub struct Step<'a> {
     pub trust: Trust,
     /// Mean colour of the normalized training images, for [`Fill::Mean`](crate::config::Fill).
     pub mean_colour: [f32; 3],
+    /// The size constraint of this epoch.
+    pub size: Barrier,
+    /// Whether the backbone is not to learn yet, its statistics included.
+    pub frozen: bool,
 }
 
 /// What a step found out.
@@ -205,11 +210,22 @@ impl Step<'_> {
             }
             self.add(gradients, found);
         }
-        judged.mask_gradient = judged.mask_gradient.map(|gradient| {
-            // The share of the image that is covered grows by as much with every pixel.
-            gradient + self.config.loss.area / mask.shape().num_elements() as f64
-        });
+        judged.mask_gradient = judged.mask_gradient.map(|gradient| gradient + self.of_sizes(mask));
         judged
+    }
+
+    /// The gradient of what masks cost by their size, `[B, 1, 1, 1]`: the same for every pixel, as
+    /// the share of the image that is covered grows by as much with each.
+    fn of_sizes(&self, mask: &Tensor<4>) -> Tensor<4> {
+        let [batch, _, height, width] = mask.dims();
+        let pixels = (height * width) as f64;
+        let LossConfig { area, size, .. } = &self.config.loss;
+        let shares = values(mask.clone().sum_dim(3).sum_dim(2)).into_iter();
+        let slopes = shares.map(|sum| {
+            let slope = area + size.weight * self.size.slope_of_share(f64::from(sum) / pixels);
+            (slope / (batch as f64 * pixels)) as f32
+        });
+        tensor(slopes.collect(), [batch, 1, 1, 1], &mask.device())
     }
 
     /// Takes the same looks once more, now to bring the mask's gradient back to the localizer.
@@ -227,7 +243,7 @@ impl Step<'_> {
         let (final_masks, through) = (each(final_mask), each(through));
         for look in looks {
             let labels: Vec<usize> = look.active.iter().map(|&i| self.labels[i]).collect();
-            let response = self.localize(&looked, &look.active, Pass::TrainOnly);
+            let response = self.localize(&looked, &look.active, self.pass(Pass::TrainOnly));
             let mut loss = self.localizer_loss(&response, &labels);
             let constant = response.detached().mask(self.size(), &self.rules());
 
@@ -247,20 +263,24 @@ impl Step<'_> {
 
     /// Whether a look moves the running statistics.
     fn look_pass(&self, round: usize) -> Pass {
-        match self.config.model.statistics {
+        self.pass(match self.config.model.statistics {
             Statistics::Localizer | Statistics::Separate if round > 0 => Pass::TrainOnly,
             _ => Pass::Train(Branch::Whole),
-        }
+        })
     }
 
     /// Whether the classifier's pass over one half moves the running statistics, and which.
     fn judge_pass(&self, half: usize) -> Pass {
-        match self.config.model.statistics {
+        self.pass(match self.config.model.statistics {
             Statistics::All => Pass::Train(Branch::Whole),
             // Nobody is ever asked about a background again.
             Statistics::Separate if half == 0 => Pass::Train(Branch::Foreground),
             Statistics::Localizer | Statistics::Separate => Pass::TrainOnly,
-        }
+        })
+    }
+
+    fn pass(&self, pass: Pass) -> Pass {
+        if self.frozen { pass.frozen() } else { pass }
     }
 
     fn add(&self, sum: &mut GradientSum, gradients: Gradients) {
@@ -310,9 +330,8 @@ fn each(batch: &Tensor<4>) -> Vec<Tensor<4>> {
 mod tests {
     use super::*;
     use crate::{
-        config::{Backbone, Fill},
+        config::{Backbone, Evidence, Fill},
         device,
-        model::layers::tensor,
         rng::{Purpose, Stream},
     };
 
@@ -347,6 +366,8 @@ mod tests {
             rounds,
             trust: Trust::blind(2, config.erase.sigma),
             mean_colour: [0.25; 3],
+            size: Barrier::at(&config.loss.size, 0),
+            frozen: false,
         }
     }
 
@@ -409,11 +430,23 @@ mod tests {
     /// length along their gradient must change it by the gradient's length.
     #[test]
     fn the_gradient_through_the_mask_is_that_of_finite_differences() {
-        let mut config = config(0);
-        config.mask.gradient = MaskGradient::Through;
-        config.loss.area = 3.0;
-        let model = Model::new(&config, 2, &device::cpu().autodiff());
-        let gradients = step(&config, &model, 0).run().gradients;
+        for evidence in [Evidence::Weighted, Evidence::Centred, Evidence::Spread] {
+            let mut config = config(0);
+            config.mask.evidence = evidence;
+            config.mask.gradient = MaskGradient::Through;
+            config.loss.area = 3.0;
+            config.loss.size.weight = 2.0;
+            let (slope, length) = slope_along_the_gradient(&config);
+            let off = (slope / length - 1.0).abs();
+            assert!(off < 0.03, "{evidence:?}: slope {slope}, gradient {length}");
+        }
+    }
+
+    /// How steep the loss is along the gradient of the localizer's weights: by differences, and
+    /// by the gradient's length.
+    fn slope_along_the_gradient(config: &Config) -> (f64, f64) {
+        let model = Model::new(config, 2, &device::cpu().autodiff());
+        let gradients = step(config, &model, 0).run().gradients;
         let gradient = gradients["localizer.weight"].clone();
         let length = gradient.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>().sqrt();
 
@@ -428,13 +461,37 @@ mod tests {
                 }
                 _ => weights,
             });
-            let Outcome { losses, mask, .. } = step(&config, &moved, 0).run();
-            let area = values(mask).into_iter().map(f64::from).sum::<f64>()
-                / (LABELS.len() * SIDE * SIDE) as f64;
-            losses.total() + 3.0 * area
+            let Outcome { losses, mask, .. } = step(config, &moved, 0).run();
+            let shares = values(mask);
+            let shares = shares.chunks_exact(SIDE * SIDE).map(|mask| {
+                mask.iter().copied().map(f64::from).sum::<f64>() / (SIDE * SIDE) as f64
+            });
+            let (barrier, LossConfig { area, size, .. }) =
+                (Barrier::at(&config.loss.size, 0), &config.loss);
+            let of_sizes = shares.map(|share| area * share + size.weight * barrier.of_share(share));
+            losses.total() + of_sizes.sum::<f64>() / LABELS.len() as f64
         };
-        let slope = (loss_at(REACH) - loss_at(-REACH)) / (2.0 * REACH);
-        assert!((slope / length - 1.0).abs() < 0.03, "slope {slope}, gradient {length}");
+        ((loss_at(REACH) - loss_at(-REACH)) / (2.0 * REACH), length)
+    }
+
+    #[test]
+    fn a_frozen_step_moves_no_statistics_and_gives_the_backbone_no_gradient() {
+        for statistics in [Statistics::All, Statistics::Localizer, Statistics::Separate] {
+            let mut config = config(1);
+            config.model.statistics = statistics;
+            config.mask.gradient = MaskGradient::Through;
+            let model = Model::new(&config, 2, &device::cpu().autodiff());
+            let model = params::let_backbone_learn(model, false);
+            let before = params::collect(&model);
+            let mut frozen = step(&config, &model, 1);
+            frozen.frozen = true;
+            let gradients = frozen.run().gradients;
+            assert_eq!(params::collect(&model), before);
+            let names: Vec<&str> = gradients.keys().map(String::as_str).collect();
+            let heads =
+                ["classifier.bias", "classifier.weight", "localizer.bias", "localizer.weight"];
+            assert_eq!(names, heads);
+        }
     }
 
     #[test]

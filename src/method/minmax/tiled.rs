@@ -4,7 +4,7 @@ use burn::tensor::{Device, activation::softmax};
 use rayon::prelude::*;
 
 use crate::{
-    config::Config,
+    config::{Config, Evidence},
     data::preprocess::{InputView, Size, Window},
     method::tiles::{ClassMaps, SoftMask, TiledFinding, Tiling, aligned, assemble},
     model::{
@@ -37,7 +37,8 @@ pub fn examine_in_tiles(
         values(model.localize(images, Pass::Evaluate(Branch::Whole), &rules, None).maps)
     });
     let localizer = probabilities(&maps, &rules, device);
-    let mask = SoftMask::new(evidence(&maps, &localizer), maps.grid, size, &rules.mask());
+    let shown = evidence(&maps, &localizer, config.evidence());
+    let mask = SoftMask::new(shown, maps.grid, size, &rules.mask());
 
     let judged_size = rules.classifier_size(size);
     let judged = assemble(judged_size, stride, model.classes(), tiling, |window| {
@@ -61,13 +62,32 @@ fn probabilities(maps: &ClassMaps, rules: &Rules<'_>, device: &Device) -> Vec<f3
     values(softmax(tensor(scores, [1, classes], device), 1))
 }
 
-/// The maps, weighted by what is believed of their classes.
-fn evidence(maps: &ClassMaps, belief: &[f32]) -> Vec<f32> {
-    let mut sum = vec![0.0; maps.grid[0] * maps.grid[1]];
-    for (map, belief) in maps.classes().zip(belief) {
-        sum.iter_mut().zip(map).for_each(|(sum, cell)| *sum += cell * belief);
+/// What the maps together say of each place, one map at a time:
+/// [`mask::evidence`](crate::model::mask::evidence) for large ones.
+fn evidence(maps: &ClassMaps, belief: &[f32], kind: Evidence) -> Vec<f32> {
+    let classes = belief.len();
+    let kind = kind.of(classes);
+    let none = || vec![0.0; maps.grid[0] * maps.grid[1]];
+    let weighted = |weight: &dyn Fn(f32) -> f32| {
+        let mut sum: Vec<f32> = none();
+        for (map, weight) in maps.classes().zip(belief.iter().map(|&belief| weight(belief))) {
+            sum.iter_mut().zip(map).for_each(|(sum, cell)| *sum += cell * weight);
+        }
+        sum
+    };
+    if kind != Evidence::Spread {
+        let common = kind.common(classes);
+        return weighted(&|belief| belief - common);
     }
-    sum
+    let mean = weighted(&|_| 1.0 / classes as f32);
+    let mut spread = none();
+    for map in maps.classes() {
+        for ((sum, cell), mean) in spread.iter_mut().zip(map).zip(&mean) {
+            *sum += (cell - mean).powi(2) / classes as f32;
+        }
+    }
+    spread.iter_mut().for_each(|square| *square = square.sqrt());
+    spread
 }
 
 /// A window of what the mask shows of the input, once that is resized to `size`.
@@ -131,8 +151,9 @@ mod tests {
         rng::{Purpose, Stream},
     };
 
-    fn config(classifier_scale: f64) -> Config {
+    fn config(classifier_scale: f64, evidence: Evidence) -> Config {
         let mut config = Config::default();
+        config.mask.evidence = evidence;
         config.model.backbone = Backbone::Tiny;
         config.model.output_stride = 8;
         config.model.classifier_scale = classifier_scale;
@@ -155,9 +176,9 @@ mod tests {
     }
 
     /// Largest difference between the tiled answer and the untiled one: mask, probabilities.
-    fn difference(size: (u32, u32), scale: f64, tiling: Tiling) -> [f32; 2] {
-        let (config, device) = (config(scale), device::cpu());
-        let model = Model::new(&config, 3, &device).valid();
+    fn difference(size: (u32, u32), config: &Config, tiling: Tiling) -> [f32; 2] {
+        let device = device::cpu();
+        let model = Model::new(config, 3, &device).valid();
         let image = picture(size.0, size.1);
         let preprocess =
             PreprocessConfig { upscale_short_side: 0, eval_multiple: 1, ..Default::default() };
@@ -165,8 +186,8 @@ mod tests {
         let normalizer = Normalizer::new(Normalization::Half);
         let view = geometry.view(&image, &normalizer);
         let pixels = [size.1 as usize, size.0 as usize];
-        let expected = examine(&model, &config, view.whole(), pixels, &device);
-        let found = examine_in_tiles(&model, &config, &view, tiling, &device);
+        let expected = examine(&model, config, view.whole(), pixels, &device);
+        let found = examine_in_tiles(&model, config, &view, tiling, &device);
 
         let farthest = |a: &[f32], b: &[f32]| -> f32 {
             assert_eq!(a.len(), b.len());
@@ -180,15 +201,26 @@ mod tests {
 
     #[test]
     fn with_a_full_halo_the_answer_is_that_of_the_whole_image() {
-        for (size, scale) in [((211, 150), 1.0), ((300, 97), 0.5), ((96, 96), 0.5)] {
-            let [mask, probabilities] = difference(size, scale, Tiling { tile: 180, halo: None });
-            assert!(mask < 2e-5 && probabilities < 2e-6, "{size:?}: {mask} {probabilities}");
+        for (size, scale, evidence) in [
+            ((211, 150), 1.0, Evidence::Weighted),
+            ((300, 97), 0.5, Evidence::Weighted),
+            ((96, 96), 0.5, Evidence::Weighted),
+            ((211, 150), 0.5, Evidence::Spread),
+            ((211, 150), 0.5, Evidence::Centred),
+        ] {
+            let config = config(scale, evidence);
+            let tiling = Tiling { tile: 180, halo: None };
+            let [mask, probabilities] = difference(size, &config, tiling);
+            // An undecided network's centred evidence is small beside its maps' rounding.
+            let close = if evidence == Evidence::Centred { 1e-3 } else { 2e-5 };
+            assert!(mask < close && probabilities < 2e-6, "{size:?}: {mask} {probabilities}");
         }
     }
 
     #[test]
     fn without_a_halo_the_seams_show() {
-        let [mask, _] = difference((211, 150), 1.0, Tiling { tile: 48, halo: Some(0) });
+        let config = config(1.0, Evidence::Weighted);
+        let [mask, _] = difference((211, 150), &config, Tiling { tile: 48, halo: Some(0) });
         assert!(mask > 1e-3, "{mask}: the test above would pass whatever the halo");
     }
 }

@@ -193,6 +193,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        config::Evidence,
         device,
         model::{
             layers::{tensor, values},
@@ -220,7 +221,12 @@ mod tests {
 
     #[test]
     fn a_constant_map_gives_one_half_everywhere() {
-        let rule = MaskRule { config: &MaskConfig::default(), stride: 4, batch_wide: false };
+        let rule = MaskRule {
+            config: &MaskConfig::default(),
+            evidence: Evidence::Weighted,
+            stride: 4,
+            batch_wide: false,
+        };
         let mask = SoftMask::new(vec![3.0; 6], [2, 3], [7, 11], &rule);
         assert_eq!(whole(&mask), [0.5; 77]);
     }
@@ -250,7 +256,8 @@ mod tests {
         ) {
             let (device, grid, size) = (device::cpu(), [3, 4], [size.0, size.1]);
             let config = settings(centres, percentiles);
-            let rule = MaskRule { config: &config, stride: 8, batch_wide: false };
+            let evidence = Evidence::Weighted;
+            let rule = MaskRule { config: &config, evidence, stride: 8, batch_wide: false };
             let maps = tensor(cells.clone(), [1, 1, 3, 4], &device);
             let expected = values(soft_mask(Tensor::zeros([1, 1], &device), maps, size, &rule));
             let found = whole(&SoftMask::new(cells, grid, size, &rule));

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 use pinpoint::{
-    config::{Cells, MaskConfig, PoolConfig},
+    config::{Cells, Evidence, MaskConfig, PoolConfig},
     device,
     method::minmax::losses::{cross_entropy, ignorance},
     model::{
@@ -68,7 +68,8 @@ fn soft_masks_agree_per_sample_over_the_batch_and_between_percentiles() {
         ("mask/percentiles", &inner, false, [13, 17]),
         ("mask/smaller", &whole, false, [3, 2]),
     ] {
-        let rule = MaskRule { config, stride: 32, batch_wide };
+        let evidence = Evidence::Weighted;
+        let rule = MaskRule { config, evidence, stride: 32, batch_wide };
         let mask = soft_mask(scores.clone(), maps.clone(), size, &rule);
         fixture.assert_close(name, &values(mask), TOLERANCE);
     }

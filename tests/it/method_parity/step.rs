@@ -3,8 +3,8 @@
 use burn::tensor::Tensor;
 use pinpoint::{
     config::{
-        Backbone, Config, Kernels, LossConfig, MaskConfig, MaskGradient, ModelConfig, PoolConfig,
-        Semantics, Stem,
+        Backbone, Config, Evidence, Kernels, LossConfig, MaskConfig, MaskGradient, ModelConfig,
+        PoolConfig, Semantics, Stem,
     },
     device,
     method::minmax::{
@@ -12,6 +12,7 @@ use pinpoint::{
         dropout::Dropout,
         erase::{Trust, Verdict},
         losses::verdicts,
+        size::Barrier,
     },
     model::{Branch, Model, Pass, Rules},
 };
@@ -164,7 +165,7 @@ impl Case {
                 ..ModelConfig::default()
             },
             pool: PoolConfig { maps_per_class: 2, bottom_weight, ..PoolConfig::default() },
-            mask: MaskConfig { gradient, ..MaskConfig::default() },
+            mask: MaskConfig { gradient, evidence: Evidence::Weighted, ..MaskConfig::default() },
             ..Config::default()
         };
         let keep = |name, cells| has("dropout").then(|| keep(name, BATCH * CLASSES * cells));
@@ -196,6 +197,8 @@ impl Case {
             rounds,
             trust: self.trust(),
             mean_colour: [0.0; 3],
+            size: Barrier::at(&self.config.loss.size, 0),
+            frozen: false,
         };
         step.run()
     }
