@@ -225,6 +225,11 @@ impl Config {
             "preprocess.eval_multiple",
             "must be a multiple of 32 for a probe, so that the cells of all stages are aligned",
         );
+        require(
+            self.method != "probe" || model.output_stride == 32,
+            "model.output_stride",
+            "must be 32 for a probe, which brings all stages to one grid itself",
+        );
         let cells = (f64::from(preprocess.crop) * model.classifier_scale) as usize;
         require(
             cells > model.output_stride,

@@ -133,7 +133,7 @@ pub fn training_settings(config: &Config) -> Result<Config> {
             (learner.trained_as(), L::LEARNS_BY_MASK)
         }
         fn visit_probe(self) -> Self::Output {
-            None
+            (None, false)
         }
     }
     let (trained_as, learns_by_mask) = with(&config.method, TrainedAs)?;

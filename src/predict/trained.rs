@@ -78,7 +78,8 @@ impl Network for Probe {
     }
 
     fn mask_rule(&self, _config: &Config) -> String {
-        "odds of foreground, by students and by the image's own discriminant, cut at one to one"
+        "odds of foreground, by students and by the image's own discriminant, cut where they fall \
+         into two heaps, between 1 : e and e : 1"
             .to_owned()
     }
 }

@@ -34,6 +34,7 @@ impl Probe {
         }
         put(&mut arrays, "classifier.weight", &self.heads.classifier.weights);
         put_vector(&mut arrays, "classifier.bias", &self.heads.classifier.intercepts);
+        put_vector(&mut arrays, "beta", &DVector::from_element(1, self.heads.beta as f32));
         arrays
     }
 
@@ -60,11 +61,13 @@ impl Probe {
         let matrix = parts.matrix("projection.weight", None, Some(mask_width))?;
         let offset = parts.vector("projection.bias", matrix.nrows())?;
         let students = parts.networks("student", [matrix.nrows(), 1])?;
-        // A mean and a maximum of each channel.
+        // A mean of each channel, and one of its highest values.
         let class_width = 2 * width(&config.probe.class_stages);
         let weights = parts.matrix("classifier.weight", Some(classes), Some(class_width))?;
         let intercepts = parts.vector("classifier.bias", classes)?;
-        let heads = Heads { students, classifier: LinearClassifier { weights, intercepts } };
+        let beta = f64::from(parts.vector("beta", 1)?[0]);
+        let classifier = LinearClassifier { weights, intercepts };
+        let heads = Heads { students, classifier, beta };
         Ok(Self::new(backbone, Projection { matrix, offset }, heads))
     }
 }

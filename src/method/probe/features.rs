@@ -104,15 +104,7 @@ impl StageMaps {
 
     /// Channels of the given stages together.
     pub fn channels(&self, stages: &[Stage]) -> usize {
-        self.of_stages(stages).map(|map| map.channels).sum()
-    }
-
-    /// What the stages say about the whole image: the mean of each channel, then its maximum,
-    /// stage by stage.
-    pub fn descriptor(&self, stages: &[Stage]) -> Vec<f32> {
-        let mut pool = DescriptorPool::default();
-        pool.add(self, stages);
-        pool.finish()
+        self.of_stages(stages).map(|(_, map)| map.channels).sum()
     }
 
     /// Raw vectors of evenly spaced cells, at most `limit` of them: the stages' channels one
@@ -127,7 +119,7 @@ impl StageMaps {
         let channels = self.channels(stages);
         let mut values = vec![f16::ZERO; rows.len() * columns.len() * channels];
         let mut from = 0;
-        for map in self.of_stages(stages) {
+        for (_, map) in self.of_stages(stages) {
             let between = map.between(self.grid);
             let mut cells = values.chunks_exact_mut(channels);
             for &row in &rows {
@@ -154,7 +146,7 @@ impl StageMaps {
         let mut sum: Vec<f32> =
             projection.offset.iter().copied().cycle().take(cells * dimensions).collect();
         let mut from = 0;
-        for map in self.of_stages(stages) {
+        for (_, map) in self.of_stages(stages) {
             let part = projection.matrix.columns(from, map.channels);
             let projected: DMatrix<f32> = part * map.matrix();
             from += map.channels;
@@ -165,44 +157,14 @@ impl StageMaps {
         sum
     }
 
-    fn of_stages(&self, stages: &[Stage]) -> impl Iterator<Item = &StageMap> {
+    /// Height and width in pixels, up to a cell.
+    pub(super) fn size(&self) -> [usize; 2] {
+        self.grid.map(|cells| cells * STRIDE)
+    }
+
+    pub(super) fn of_stages(&self, stages: &[Stage]) -> impl Iterator<Item = (Stage, &StageMap)> {
         let wanted = self.stages.iter().filter(|(stage, _)| stages.contains(stage));
-        wanted.map(|(_, map)| map)
-    }
-}
-
-/// The descriptor of an image, as its parts are seen.
-#[derive(Debug, Default)]
-pub(super) struct DescriptorPool {
-    /// Of each stage: sums and maxima of its channels, and cells seen.
-    stages: Vec<(Vec<f64>, Vec<f32>, usize)>,
-}
-
-impl DescriptorPool {
-    /// Adds a part of the image.
-    pub(super) fn add(&mut self, maps: &StageMaps, stages: &[Stage]) {
-        for (index, map) in maps.of_stages(stages).enumerate() {
-            if self.stages.len() == index {
-                let lowest = vec![f32::NEG_INFINITY; map.channels];
-                self.stages.push((vec![0.0; map.channels], lowest, 0));
-            }
-            let (sums, maxima, count) = &mut self.stages[index];
-            for cell in map.values.chunks_exact(map.channels) {
-                for ((sum, maximum), &value) in sums.iter_mut().zip(maxima.iter_mut()).zip(cell) {
-                    *sum += f64::from(value);
-                    *maximum = maximum.max(value);
-                }
-                *count += 1;
-            }
-        }
-    }
-
-    pub(super) fn finish(self) -> Vec<f32> {
-        let stages = self.stages.into_iter().flat_map(|(sums, maxima, count)| {
-            let means = sums.into_iter().map(move |sum| (sum / count as f64) as f32);
-            means.chain(maxima)
-        });
-        stages.collect()
+        wanted.map(|(stage, map)| (*stage, map))
     }
 }
 
@@ -306,15 +268,6 @@ mod tests {
             maps.sample(&[Stage::Layer3], 8).values.iter().map(|value| value.to_f32()).collect();
         // PyTorch's interpolate with align_corners = False.
         assert_eq!(values, [0.0, 1.0, 3.0, 4.0, 0.0, 1.0, 3.0, 4.0]);
-    }
-
-    #[test]
-    fn a_descriptor_has_means_and_maxima_of_each_stage() {
-        let map = StageMap { grid: [1, 2], channels: 2, values: vec![0.0, 4.0, 1.0, -2.0] };
-        let stages = vec![(Stage::Layer2, map.clone()), (Stage::Layer3, map)];
-        let maps = StageMaps { grid: [1, 2], stages };
-        assert_eq!(maps.descriptor(&[Stage::Layer3]), [0.5, 1.0, 1.0, 4.0]);
-        assert_eq!(maps.descriptor(&[Stage::Layer2, Stage::Layer3]).len(), 8);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use nalgebra::DMatrix;
 
 use super::{
     cells::{ImageCells, LabelledCells},
+    descriptor::descriptor,
     features::StageMaps,
     projection::Projection,
 };
@@ -54,6 +55,7 @@ pub struct Gathering {
     projection: Option<Projection>,
     projected: Vec<ImageCells>,
     descriptors: Vec<Vec<f32>>,
+    last_stage: usize,
 }
 
 /// What heads learn from.
@@ -65,6 +67,8 @@ pub struct Gathered {
     pub cells: LabelledCells,
     /// For classes: one descriptor per image.
     pub descriptors: Vec<Vec<f32>>,
+    /// Where the last stage begins in a descriptor.
+    pub last_stage: usize,
 }
 
 impl Gathering {
@@ -78,12 +82,17 @@ impl Gathering {
             projection: None,
             projected: Vec::new(),
             descriptors: Vec::new(),
+            last_stage: 0,
         }
     }
 
     /// Takes the next image.
     pub fn push(&mut self, maps: &StageMaps, config: &ProbeConfig) {
-        self.descriptors.push(maps.descriptor(&config.class_stages));
+        self.descriptors.push(descriptor(maps, &config.class_stages));
+        let classes = maps.of_stages(&config.class_stages).map(|(_, map)| map.channels);
+        // Two numbers of each channel.
+        let channels: Vec<usize> = classes.collect();
+        self.last_stage = 2 * channels.split_last().map_or(0, |(_, before)| before.iter().sum());
         self.channels = maps.channels(&config.mask_stages);
         let cells = maps.sample(&config.mask_stages, self.plan.cells);
         if let Some(projection) = &self.projection {
@@ -102,11 +111,11 @@ impl Gathering {
         if self.projection.is_none() {
             self.fit();
         }
-        let Self { projection, projected: images, descriptors, .. } = self;
+        let Self { projection, projected: images, descriptors, last_stage, .. } = self;
         let projection = projection.expect("fitted above");
         let dimensions = projection.dimensions();
         let cells = LabelledCells { dimensions, images, labels, classes };
-        Gathered { projection, cells, descriptors }
+        Gathered { projection, cells, descriptors, last_stage }
     }
 
     /// Fits the projection to the raw vectors, and projects them.

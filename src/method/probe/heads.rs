@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use nalgebra::DMatrix;
 use rayon::prelude::*;
 
 use super::{
@@ -17,7 +18,7 @@ use super::{
 };
 use crate::{
     config::ProbeConfig,
-    stats::{LinearClassifier, cross_validated, cut, skewness},
+    stats::{HeldOut, LinearClassifier, cross_validated, cut, skewness},
 };
 
 const MASK_HEAD: MaskHeadRule = MaskHeadRule {
@@ -55,6 +56,9 @@ const STUDENT: StudentRule = StudentRule {
 /// Weights of the images against the penalty of the class head, to be chosen from.
 const CLASS_WEIGHTS: [f64; 3] = [0.01, 0.1, 1.0];
 
+/// Logarithms of the odds within which the image itself decides where to cut.
+const UNDECIDED: f32 = 1.0;
+
 /// What prediction needs of the heads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heads {
@@ -62,12 +66,14 @@ pub struct Heads {
     pub students: Vec<Mlp>,
     /// Gives the class.
     pub classifier: LinearClassifier,
+    /// β: how small the heap of foreground may be beside the background, see [`cut`].
+    pub beta: f64,
 }
 
 /// What was found while training, for the record.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found {
-    /// β: how small a heap of foreground may be beside the background, by how maps lean.
+    /// β of the cut, by how far the maps of training images lean.
     pub beta: f64,
     /// Mistakes of the class head on training images that it was not fitted to, in percent; none
     /// if too few images have the same class.
@@ -109,7 +115,7 @@ impl Heads {
         let students = train_students(cells, &sides, config, seed, 0);
         begin(3)?;
         // What the first students make of each image teaches the second.
-        let heads = Self { students, classifier };
+        let heads = Self { students, classifier, beta };
         let sides: Vec<Vec<bool>> = (0..cells.images.len())
             .into_par_iter()
             .map(|image| {
@@ -122,7 +128,13 @@ impl Heads {
         Some((Self { students, ..heads }, Found { beta, held_out_error }))
     }
 
-    /// The score of each cell: from 0 on it is foreground.
+    /// Where the scores of an image are cut: where they fall into two heaps, but no further than
+    /// [`UNDECIDED`] from even odds.
+    pub(super) fn cut(&self, scores: &[f32]) -> f32 {
+        cut(scores, self.beta).map_or(0.0, |cut| cut.clamp(-UNDECIDED, UNDECIDED))
+    }
+
+    /// The score of each cell: logarithms of the odds of foreground.
     pub(super) fn mask_scores(&self, features: Features<'_>) -> Vec<f32> {
         let logits =
             mean(self.students.iter().map(|student| student.apply(features.cells).data.into()));
@@ -218,20 +230,26 @@ fn train_students(
 }
 
 /// The class head that is best on training images that it was not fitted to, and its mistakes.
+///
+/// It sees the last stage alone or all of them, with one of several penalties.
 fn train_classifier(gathered: &Gathered, seed: u64) -> (LinearClassifier, Option<f64>) {
     let Gathered { cells: LabelledCells { labels, classes, .. }, descriptors, .. } = gathered;
-    let images: Vec<&[f32]> = descriptors.iter().map(Vec::as_slice).collect();
-    let judged = CLASS_WEIGHTS.map(|weight| {
-        let found = cross_validated(&images, labels, weight, 1, seed);
-        (weight, found)
+    let width = descriptors.first().map_or(0, Vec::len);
+    let seen = |from: usize| -> Vec<&[f32]> { descriptors.iter().map(|d| &d[from..]).collect() };
+    let choices = [0, gathered.last_stage].into_iter().flat_map(|from| {
+        CLASS_WEIGHTS.map(|weight| {
+            let found = cross_validated(&seen(from), labels, weight, 1, seed);
+            (from, weight, found)
+        })
     });
-    let rank = |(_, found): &(f64, Option<crate::stats::HeldOut>)| {
-        found.map_or(f64::INFINITY, |found| found.log_loss)
-    };
-    let best = judged.into_iter().min_by(|a, b| rank(a).total_cmp(&rank(b)));
-    let (weight, found) = best.expect("there are weights to choose from");
-    let classifier = LinearClassifier::fit(&images, labels, *classes, weight);
-    (classifier, found.map(|found| found.error))
+    let loss = |found: Option<HeldOut>| found.map_or(f64::INFINITY, |found| found.log_loss);
+    let best = choices.min_by(|(_, _, a), (_, _, b)| loss(*a).total_cmp(&loss(*b)));
+    let (from, weight, found) = best.expect("there are several to choose from");
+    let fitted = LinearClassifier::fit(&seen(from), labels, *classes, weight);
+    // What is not seen has no weight, so that all heads take the whole descriptor.
+    let mut weights = DMatrix::zeros(*classes, width);
+    weights.columns_mut(from, width - from).copy_from(&fitted.weights);
+    (LinearClassifier { weights, ..fitted }, found.map(|found| found.error))
 }
 
 /// The mean of vectors of one length.

@@ -3,6 +3,7 @@
 mod adamw;
 mod arrays;
 mod cells;
+mod descriptor;
 mod discriminant;
 mod features;
 mod gather;

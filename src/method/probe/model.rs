@@ -3,8 +3,9 @@
 use burn::tensor::Device;
 
 use super::{
+    descriptor::{DescriptorPool, descriptor},
     discriminant::Features,
-    features::{DescriptorPool, STRIDE, StageMaps},
+    features::{STRIDE, StageMaps},
     heads::Heads,
     projection::Projection,
 };
@@ -55,7 +56,7 @@ impl Probe {
         for (row, line) in pixels.chunks_exact_mut(size[1]).enumerate() {
             mask.fill(row, 0, line);
         }
-        let classifier = Some(self.heads.probabilities(&maps.descriptor(class_stages)));
+        let classifier = Some(self.heads.probabilities(&descriptor(&maps, class_stages)));
         Finding { classifier, localizer: None, mask: pixels }
     }
 
@@ -74,12 +75,12 @@ impl Probe {
         let dimensions = self.projection.dimensions();
         let grid = size.map(|side| side.div_ceil(STRIDE));
         let mut cells = vec![0.0; grid[0] * grid[1] * dimensions];
-        let mut pool = DescriptorPool::default();
+        let mut pool = DescriptorPool::new(&config.probe.class_stages, size);
         for Tile { window, inner } in tiles(size, LAST_STRIDE, tiling) {
             let seen = [window.height, window.width];
             let maps =
                 StageMaps::of(&self.backbone, input.read(window), seen, &config.probe, device);
-            pool.add(&maps.crop(inner.clone()), &config.probe.class_stages);
+            pool.add(&maps.crop(inner.clone()));
             let part = maps.project(&config.probe.mask_stages, &self.projection);
             let [rows, columns] = inner;
             for row in rows.start / STRIDE..rows.end.div_ceil(STRIDE) {
@@ -97,7 +98,9 @@ impl Probe {
 
     fn mask(&self, cells: &[f32], grid: [usize; 2], size: [usize; 2], config: &Config) -> SoftMask {
         let features = Features { cells, grid, sigma: config.probe.smoothing };
-        SoftMask::cut_at(self.heads.mask_scores(features), grid, size, 0.0)
+        let scores = self.heads.mask_scores(features);
+        let cut = self.heads.cut(&scores);
+        SoftMask::cut_at(scores, grid, size, cut)
     }
 }
 

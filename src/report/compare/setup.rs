@@ -173,7 +173,7 @@ impl Role {
 
 fn role(method: &str) -> Role {
     match method {
-        "minmax" => Role::Ours,
+        "minmax" | "probe" => Role::Ours,
         "unet" => Role::UpperBound,
         _ if UNTRAINED.contains(&method) => Role::Trivial,
         _ => Role::Rival,
@@ -185,6 +185,7 @@ fn title(method: &str, rounds: Option<usize>) -> String {
     let title = match (method, rounds) {
         ("minmax", Some(rounds)) => return format!("Ours (u = {rounds})"),
         ("minmax", None) => "Ours",
+        ("probe", _) => "Ours (probe)",
         ("all-ones", _) => "All-ones (trivial)",
         ("centre-gaussian", _) => "Centre Gaussian (trivial)",
         ("unet", _) => "U-Net (full supervision)",
