@@ -219,12 +219,7 @@ impl RunDir {
             }
             None => Vec::new(),
         };
-        // Runs that share their training differ in what they make of it.
-        let shared = self.adopted().is_some();
-        let matters = |line: &&String| match shared {
-            true => ["`preprocess.", "`model."].iter().any(|key| line.contains(key)),
-            false => !UNTRAINED.iter().any(|key| line.contains(key)),
-        };
+        let matters = |line: &&String| !UNTRAINED.iter().any(|key| line.contains(key));
         let changed: Vec<&str> = changed.iter().filter(matters).map(String::as_str).collect();
         if changed.is_empty() {
             return Ok(());
@@ -265,7 +260,14 @@ impl RunDir {
     pub fn adopt(&self, other: &Self) -> Result<()> {
         let name = other.root.file_name().unwrap_or(other.root.as_os_str());
         write_atomically(&self.adopted_path(), name.to_string_lossy().as_bytes())?;
-        for part in [INPUTS, METRICS, METRICS_TABLE, CURVES, BEST, LAST, CHECKPOINT] {
+        // The weights are those that this run's own settings would have given.
+        let settings = Box::new(self.config()?);
+        for part in [BEST, LAST] {
+            let from: Noted<WeightsNote> = weights::read_with_note(&other.root.join(part))?;
+            let note = WeightsNote { settings: Some(settings.clone()), ..from.note };
+            write_atomically(&self.root.join(part), &weights::encode(&from.arrays, &note))?;
+        }
+        for part in [INPUTS, METRICS, METRICS_TABLE, CURVES, CHECKPOINT] {
             let source = other.root.join(part);
             match fs::read(&source) {
                 Ok(bytes) => write_atomically(&self.root.join(part), &bytes)?,
