@@ -14,7 +14,9 @@
 //! rules that keep the parts apart.
 #![forbid(unsafe_code)]
 
+mod digest;
 mod error;
+mod regular;
 
 pub use error::{Error, Result};
 

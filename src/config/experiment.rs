@@ -17,7 +17,7 @@
 //! ```
 
 use std::{
-    fs, iter,
+    iter,
     path::{Path, PathBuf},
 };
 
@@ -25,7 +25,10 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::Config;
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    regular,
+};
 
 /// A settings file: settings for all methods, sections for some, and what to sweep over.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -55,7 +58,7 @@ fn first_seed() -> Vec<u64> {
 impl Experiment {
     /// Reads a settings file.
     pub fn load(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
+        let text = regular::read_text(path).map_err(Error::file("read", path))?;
         Self::parse(&text, path)
     }
 
@@ -151,6 +154,8 @@ fn unreadable(path: &Path, source: toml::de::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn experiment(text: &str) -> Result<Experiment> {

@@ -14,13 +14,14 @@ mod model;
 mod probe;
 mod train;
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     data::MaskRule,
     error::{Error, Result},
+    regular,
 };
 
 pub use self::{
@@ -159,7 +160,7 @@ pub struct AffineConfig {
 impl Config {
     /// Reads a settings file; keys it leaves out keep their defaults.
     pub fn load(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
+        let text = regular::read_text(path).map_err(Error::file("read", path))?;
         toml::from_str(&text)
             .map_err(|source| Error::Settings { path: path.to_owned(), source: source.into() })
     }

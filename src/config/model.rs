@@ -212,7 +212,11 @@ impl ModelConfig {
 
 impl PoolConfig {
     pub(super) fn check(&self, require: &mut Require<'_>) {
-        require(self.maps_per_class > 0, "pool.maps_per_class", "must be at least 1");
+        require(
+            (1..=10_000).contains(&self.maps_per_class),
+            "pool.maps_per_class",
+            "must be from 1 to 10000",
+        );
         for (cells, key) in [(self.top, "pool.top"), (self.bottom, "pool.bottom")] {
             let possible = match cells {
                 Cells::Count(count) => count > 0,

@@ -15,7 +15,6 @@
 mod header;
 
 use std::{
-    fs::File,
     io::{self, Read},
     path::Path,
 };
@@ -23,7 +22,10 @@ use std::{
 use half::f16;
 
 use self::header::{Dtype, Header};
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    regular,
+};
 
 /// Numbers in rows, as they were read.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +65,7 @@ pub fn encode(width: usize, values: &[f32]) -> Vec<u8> {
 
 /// Reads a `.npy` file; one with more than `max_megapixels` numbers is refused unread.
 pub fn read(path: &Path, max_megapixels: u32) -> Result<Map> {
-    let file = File::open(path).map_err(Error::file("read", path))?;
+    let file = regular::open(path).map_err(Error::file("read", path))?;
     let size = file.metadata().map_err(Error::file("read", path))?.len();
     decode(io::BufReader::new(file), size, max_megapixels).map_err(|problem| Error::Image {
         path: path.to_owned(),

@@ -57,8 +57,8 @@ pub fn iou(a: &PixelBox, b: &PixelBox) -> f32 {
 
 /// The boxes of the truth's regions, the 64 largest at most.
 pub fn truth_boxes(truth: &Mask) -> Vec<PixelBox> {
-    let inside = |at: usize| truth.foreground[at] && !is_ignored(truth, at);
-    let regions = components(truth.width as usize, truth.height as usize, inside);
+    let (inside, counts) = (|at: usize| truth.foreground[at], |at: usize| !is_ignored(truth, at));
+    let regions = components(truth.width as usize, truth.height as usize, inside, counts);
     regions.iter().take(MAX_TRUTH_BOXES).map(|region| region.bounds).collect()
 }
 
@@ -74,15 +74,18 @@ pub(super) fn nearest(candidate: &PixelBox, boxes: &[PixelBox]) -> f32 {
 impl BoxSummary {
     /// Compares the regions of `map` at every threshold with the true `boxes`.
     ///
-    /// Pixels that `truth` ignores belong to no region.
+    /// Pixels that `truth` ignores belong to regions but do not count in them: a box ends at the
+    /// last pixel that does. Were they left out beforehand, an ignored ring would cut the object
+    /// out of whatever lies around it, and truth would draw the box.
     pub fn of(map: &ScoreMap<'_>, truth: Option<&Mask>, boxes: &[PixelBox]) -> Self {
         let mut growth = Growth::new(map.width(), map.height());
         let mut summary = Self { largest: vec![0.0; LEVELS], best: vec![0.0; LEVELS] };
-        let (pixels, ends) = by_level(map, truth);
+        let (pixels, ends) = by_level(map);
         for k in (0..LEVELS).rev() {
             let start = if k == 0 { 0 } else { ends[k - 1] };
             for &at in &pixels[start..ends[k]] {
-                growth.add(at % map.width() as u32, at / map.width() as u32);
+                let counts = !truth.is_some_and(|truth| is_ignored(truth, at as usize));
+                growth.add(at % map.width() as u32, at / map.width() as u32, counts);
             }
             (summary.largest[k], summary.best[k]) = overlaps(&mut growth, boxes);
         }
@@ -90,15 +93,12 @@ impl BoxSummary {
     }
 }
 
-/// The judged pixels sorted by the highest threshold they reach, and where each threshold's end.
-fn by_level(map: &ScoreMap<'_>, truth: Option<&Mask>) -> (Vec<u32>, [usize; LEVELS]) {
+/// All pixels sorted by the highest threshold they reach, and where each threshold's end.
+fn by_level(map: &ScoreMap<'_>) -> (Vec<u32>, [usize; LEVELS]) {
     assert!(u32::try_from(map.scores().len()).is_ok(), "an image has fewer than 2³² pixels");
-    let judged = || {
-        let levels = map.scores().iter().map(|&score| grid::cell(score, STEPS));
-        levels.zip(0..).filter(|&(_, at)| !truth.is_some_and(|t| is_ignored(t, at as usize)))
-    };
+    let levels = || map.scores().iter().map(|&score| grid::cell(score, STEPS)).zip(0..);
     let mut ends = [0; LEVELS];
-    for (level, _) in judged() {
+    for (level, _) in levels() {
         ends[level] += 1;
     }
     let mut total = 0;
@@ -106,7 +106,7 @@ fn by_level(map: &ScoreMap<'_>, truth: Option<&Mask>) -> (Vec<u32>, [usize; LEVE
         total += mem::replace(end, total);
     }
     let mut pixels = vec![0; total];
-    for (level, at) in judged() {
+    for (level, at) in levels() {
         pixels[ends[level]] = at;
         ends[level] += 1;
     }
@@ -211,6 +211,30 @@ mod tests {
         assert_eq!((curve.max_box_acc(), curve.max_box_acc_v2()), (0.0, 100.0));
         // At threshold 0 the whole image is one box, which overlaps by a third.
         assert_eq!(curve.best.each_ref().map(|curve| curve[0]), [100.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn an_ignored_ring_does_not_cut_the_object_out_of_a_map_that_knows_nothing() {
+        // An object of 2×2 in an ignored ring, in 8×8 pixels that all score the same.
+        let at = |x: usize, y: usize, low: usize, high: usize| {
+            (low..=high).contains(&x) && (low..=high).contains(&y)
+        };
+        let cells = || (0..64).map(|i| (i % 8, i / 8));
+        let foreground: Vec<bool> = cells().map(|(x, y)| at(x, y, 3, 4)).collect();
+        let ring: Vec<bool> = cells().map(|(x, y)| at(x, y, 2, 5) && !at(x, y, 3, 4)).collect();
+        let truth = Mask { width: 8, height: 8, foreground, ignored: Some(ring) };
+        let boxes = truth_boxes(&truth);
+        assert_eq!(boxes, [square(3.0, 3.0, 2.0)]);
+        let scores = [0.5; 64];
+        let map = ScoreMap::new(8, 8, &scores).unwrap();
+        let summary = BoxSummary::of(&map, Some(&truth), &boxes);
+        // The box of the whole image overlaps by 4 of 64.
+        assert_eq!((summary.best[50], summary.largest[50]), (0.0625, 0.0625));
+
+        // A mask that spills into the ring has the object's box: what is ignored costs nothing.
+        let spilled: Vec<f32> = cells().map(|(x, y)| f32::from(u8::from(at(x, y, 2, 4)))).collect();
+        let map = ScoreMap::new(8, 8, &spilled).unwrap();
+        assert_eq!(BoxSummary::of(&map, Some(&truth), &boxes).best[50], 1.0);
     }
 
     #[test]

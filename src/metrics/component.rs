@@ -27,12 +27,21 @@ pub struct Component {
 /// Of equals, the one that starts further up, then further left.
 pub fn boxes_at(map: &ScoreMap<'_>, threshold: f32) -> Vec<Component> {
     let scores = map.scores();
-    label(map.width(), map.height(), |at| scores[at] >= threshold, |at| scores[at].into())
+    let inside = |at: usize| scores[at] >= threshold;
+    label(map.width(), map.height(), inside, |_| true, |at| scores[at].into())
 }
 
 /// The regions of pixels that are `inside`, the largest first; their score is 1.
-pub fn components(width: usize, height: usize, inside: impl Fn(usize) -> bool) -> Vec<Component> {
-    label(width, height, inside, |_| 1.0)
+///
+/// Pixels that do not count belong to a region and hold it together, but neither its size nor
+/// its box knows of them; a region of nothing else is none.
+pub fn components(
+    width: usize,
+    height: usize,
+    inside: impl Fn(usize) -> bool,
+    counts: impl Fn(usize) -> bool,
+) -> Vec<Component> {
+    label(width, height, inside, counts, |_| 1.0)
 }
 
 /// Pixels side by side in one row, from the first column to the last.
@@ -49,6 +58,7 @@ fn label(
     width: usize,
     height: usize,
     inside: impl Fn(usize) -> bool,
+    counts: impl Fn(usize) -> bool,
     score: impl Fn(usize) -> f64,
 ) -> Vec<Component> {
     let mut regions = Regions::default();
@@ -58,9 +68,11 @@ fn label(
         let mut x = 0;
         while let Some(first) = (x..width).find(|&x| inside(start + x)) {
             let end = (first..width).find(|&x| !inside(start + x)).unwrap_or(width);
-            let score_sum = (first..end).map(|x| score(start + x)).sum();
-            let columns = (first as u32, end as u32 - 1);
-            let region = regions.found(columns, y as u32, score_sum);
+            let counted = || (first..end).filter(|x| counts(start + x));
+            let score_sum = counted().map(|x| score(start + x)).sum();
+            let columns = counted().next().zip(counted().next_back()).unwrap_or((first, first));
+            let columns = (columns.0 as u32, columns.1 as u32);
+            let region = regions.found(columns, y as u32, counted().count() as u64, score_sum);
             row.push(Run { first, last: end - 1, region });
             x = end;
         }
@@ -118,9 +130,18 @@ pub(super) mod tests {
 
     #[test]
     fn of_equal_regions_the_upper_left_comes_first() {
-        let found = components(5, 1, |at| at % 2 == 0);
+        let found = components(5, 1, |at| at % 2 == 0, |_| true);
         let starts: Vec<f32> = found.iter().map(|region| region.bounds.x0).collect();
         assert_eq!(starts, [0.0, 2.0, 4.0]);
+    }
+
+    #[test]
+    fn pixels_that_do_not_count_hold_a_region_together() {
+        // Inside are columns 0 to 4 of 6; the middle one and the first do not count.
+        let found = components(6, 1, |at| at < 5, |at| at != 2 && at != 0);
+        let [whole] = found[..] else { panic!("{found:?}") };
+        assert_eq!((whole.bounds.x0, whole.bounds.x1, whole.pixels), (1.0, 5.0, 3));
+        assert_eq!(components(3, 1, |_| true, |_| false), []);
     }
 
     #[test]

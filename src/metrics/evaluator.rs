@@ -161,6 +161,10 @@ impl Evaluator {
             images_with_truth: pixels().count() as u64,
             images_without_foreground: pixels().filter(|p| p.no_foreground).count() as u64,
             images_without_background: pixels().filter(|p| p.no_background).count() as u64,
+            truth_foreground: (self.pooled.pixels() > 0).then(|| {
+                let foreground = self.pooled.true_positive + self.pooled.false_negative;
+                100.0 * foreground as f64 / self.pooled.pixels() as f64
+            }),
             classification_error: self.classifier.error(),
             localizer_classification_error: self.localizer.error(),
             mean: PixelScores::mean(pixels().map(|pixels| &pixels.scores)),

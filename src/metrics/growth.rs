@@ -24,8 +24,8 @@ impl Growth {
         Self { stride: width as u32 + 2, owner, regions: Regions::default() }
     }
 
-    /// Adds a pixel and joins the regions it touches.
-    pub(super) fn add(&mut self, x: u32, y: u32) {
+    /// Adds a pixel and joins the regions it touches, whether it counts itself or not.
+    pub(super) fn add(&mut self, x: u32, y: u32, counts: bool) {
         let stride = self.stride as usize;
         let center = (y as usize + 1) * stride + x as usize + 1;
         let (above, below) = (center - stride, center + stride);
@@ -47,14 +47,14 @@ impl Growth {
             root = self.join(root, center + 1);
         }
         if root == NOBODY {
-            root = self.regions.found((x, x), y, 0.0);
-        } else {
+            root = self.regions.found((x, x), y, u64::from(counts), 0.0);
+        } else if counts {
             self.regions.add(root, x, y);
         }
         self.owner[center] = root;
     }
 
-    /// Calls `visit` with each region as it is now, in a fixed order.
+    /// Calls `visit` with each region that counts as it is now, in a fixed order.
     pub(super) fn for_each(&mut self, visit: impl FnMut(&mut Region)) {
         self.regions.for_each(visit);
     }

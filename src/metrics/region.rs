@@ -10,7 +10,7 @@ pub(super) struct Regions {
     live: Vec<u32>,
 }
 
-/// Some connected pixels: how many, and the box around them.
+/// Some connected pixels: how many of them count, and the box around those.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Region {
     /// The region it merged into, or itself.
@@ -26,10 +26,9 @@ pub(super) struct Region {
 }
 
 impl Regions {
-    /// Starts a region with the columns `x` of row `y`.
-    pub(super) fn found(&mut self, x: (u32, u32), y: u32, score_sum: f64) -> u32 {
+    /// Starts a region with `pixels` that count, of row `y` and within the columns `x`.
+    pub(super) fn found(&mut self, x: (u32, u32), y: u32, pixels: u64, score_sum: f64) -> u32 {
         let root = u32::try_from(self.all.len()).expect("regions are fewer than pixels");
-        let pixels = u64::from(x.1 - x.0) + 1;
         self.all.push(Region { parent: root, overlap: None, x, y: (y, y), pixels, score_sum });
         self.live.push(root);
         root
@@ -57,26 +56,34 @@ impl Regions {
         let (into, from) = if a_is_larger { (a, b) } else { (b, a) };
         let merged = self.all[from as usize];
         self.all[from as usize].parent = into;
-        let region = &mut self.all[into as usize];
-        region.pixels += merged.pixels;
-        region.score_sum += merged.score_sum;
-        region.stretch(merged.x, merged.y);
+        if merged.pixels > 0 {
+            let region = &mut self.all[into as usize];
+            region.pixels += merged.pixels;
+            region.score_sum += merged.score_sum;
+            region.stretch(merged.x, merged.y);
+        }
         into
     }
 
-    /// Adds one pixel to a region.
+    /// Adds one pixel that counts to a region.
     pub(super) fn add(&mut self, root: u32, x: u32, y: u32) {
         let region = &mut self.all[root as usize];
+        if region.pixels == 0 {
+            (region.x, region.y, region.overlap) = ((x, x), (y, y), None);
+        }
         region.pixels += 1;
         region.stretch((x, x), (y, y));
     }
 
-    /// Calls `visit` with each region as it is now, in a fixed order.
+    /// Calls `visit` with each region that counts as it is now, in a fixed order.
     pub(super) fn for_each(&mut self, mut visit: impl FnMut(&mut Region)) {
         let Self { all, live } = self;
         live.retain(|&root| all[root as usize].parent == root);
         for &root in live.iter() {
-            visit(&mut all[root as usize]);
+            let region = &mut all[root as usize];
+            if region.pixels > 0 {
+                visit(region);
+            }
         }
     }
 }

@@ -17,6 +17,9 @@ pub struct Scores {
     pub images_without_foreground: u64,
     /// How many are all marked and all foreground in truth.
     pub images_without_background: u64,
+    /// Share of the judged pixels that are foreground in truth; not in reports of old.
+    #[serde(default)]
+    pub truth_foreground: Option<f64>,
     /// Share of images the classifier got wrong.
     pub classification_error: Option<f64>,
     /// Share of images the localizer got wrong.

@@ -153,10 +153,9 @@ fn box_summary(
     if boxes.is_empty() {
         return None;
     }
-    let inside = |at: usize| {
-        map.scores()[at] >= threshold && !truth.is_some_and(|truth| is_ignored(truth, at))
-    };
-    let largest = components(map.width(), map.height(), inside).first().copied();
+    let inside = |at: usize| map.scores()[at] >= threshold;
+    let counts = |at: usize| !truth.is_some_and(|truth| is_ignored(truth, at));
+    let largest = components(map.width(), map.height(), inside, counts).first().copied();
     let overlap = largest.map_or(0.0, |region| nearest(&region.bounds, boxes));
     Some((BoxSummary::of(map, truth, boxes), overlap))
 }

@@ -1,10 +1,12 @@
 //! Weight files that others have published, and how to know them.
 
-use std::{fs, io::Read as _, path::Path};
+use std::path::Path;
 
-use sha2::{Digest as _, Sha256};
-
-use crate::error::{Error, Result};
+use crate::{
+    digest::Digest,
+    error::{Error, Result},
+    regular,
+};
 
 /// A published weight file; its name ends in the first digits of its SHA-256.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,17 +50,10 @@ pub fn verify(path: &Path) -> Result<()> {
     let Some(known) = KNOWN_FILES.iter().find(|file| Some(file.name) == name) else {
         return Ok(());
     };
-    let mut file = fs::File::open(path).map_err(Error::file("read", path))?;
-    let mut digest = Sha256::new();
-    let mut chunk = vec![0; 1 << 20];
-    loop {
-        let length = file.read(&mut chunk).map_err(Error::file("read", path))?;
-        if length == 0 {
-            break;
-        }
-        digest.update(&chunk[..length]);
-    }
-    let hash: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let file = regular::open(path).map_err(Error::file("read", path))?;
+    let mut digest = Digest::default();
+    digest.add_all(file).map_err(Error::file("read", path))?;
+    let hash = digest.hex();
     if hash.starts_with(known.hash_prefix()) {
         return Ok(());
     }
@@ -71,6 +66,8 @@ pub fn verify(path: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

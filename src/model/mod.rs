@@ -41,6 +41,9 @@ pub mod params;
 /// Weight files in and out.
 pub mod weights;
 
+/// How much memory a network will need.
+pub mod footprint;
+
 /// Weight files that others have published.
 pub mod known;
 

@@ -268,6 +268,54 @@ impl Block {
     }
 }
 
+/// What the layers of a residual network give for an image, in numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Activations {
+    /// Of all layers.
+    pub(super) all: f64,
+    /// Of the layer that gives the most.
+    pub(super) most: f64,
+}
+
+/// What the layers of a network give for an image of so many pixels.
+pub(super) fn activations(config: &ModelConfig, pixels: f64) -> Activations {
+    let architecture = Architecture::of(config.backbone);
+    let width = architecture.width as f64;
+    // Layers as (how many, numbers each); the stem works at half the resolution.
+    let stem = match config.stem {
+        Stem::Classic => vec![(1.0, width)],
+        Stem::Deep => vec![(2.0, width), (1.0, 2.0 * width)],
+    };
+    let mut layers: Vec<(f64, f64)> =
+        stem.into_iter().map(|(count, channels)| (count, channels * pixels / 4.0)).collect();
+    for (stage, &blocks) in architecture.blocks.iter().enumerate() {
+        let planes = width * f64::from(1 << stage);
+        let stride = (4 << stage).min(config.output_stride.max(4)) as f64;
+        let (blocks, cells) = (blocks as f64, pixels / (stride * stride));
+        match architecture.bottleneck {
+            true => layers.extend([(2.0 * blocks, planes * cells), (blocks, 4.0 * planes * cells)]),
+            false => layers.push((2.0 * blocks, planes * cells)),
+        }
+    }
+    Activations {
+        all: layers.iter().map(|(count, numbers)| count * numbers).sum(),
+        most: layers.iter().map(|(_, numbers)| *numbers).fold(0.0, f64::max),
+    }
+}
+
+/// Weights of the backbone, rounded down, and channels of its features.
+pub(super) fn weights(backbone: Backbone) -> (f64, f64) {
+    let architecture = Architecture::of(backbone);
+    let millions = match backbone {
+        Backbone::Tiny => 0.3,
+        Backbone::Resnet18 => 11.0,
+        Backbone::Resnet34 => 21.0,
+        Backbone::Resnet50 => 23.0,
+        Backbone::Resnet101 => 42.0,
+    };
+    (millions * 1e6, (8 * architecture.width * architecture.expansion()) as f64)
+}
+
 impl Architecture {
     fn of(backbone: Backbone) -> Self {
         let (blocks, width, bottleneck) = match backbone {

@@ -19,14 +19,19 @@ use safetensors::{
     Dtype,
     tensor::{Metadata, TensorInfo, TensorView},
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
 use super::{
     known::verify,
     layers::tensor,
     params::{self, Array},
 };
-use crate::error::{Error, Result};
+use crate::{
+    digest::{self, Digest},
+    error::{Error, Result},
+    regular,
+};
 
 /// The one metadata key we write: several would come out in random order.
 const METADATA_KEY: &str = "pinpoint";
@@ -66,7 +71,7 @@ impl fmt::Display for Loaded {
 pub fn read(path: &Path) -> Result<Arrays> {
     verify(path)?;
     let mut start = [0; 9];
-    let mut file = fs::File::open(path).map_err(Error::file("read", path))?;
+    let mut file = regular::open(path).map_err(Error::file("read", path))?;
     let length = file.read(&mut start).map_err(Error::file("read", path))?;
     // A safetensors file starts with the length of its JSON header.
     if length == 9 && start[8] == b'{' {
@@ -76,29 +81,60 @@ pub fn read(path: &Path) -> Result<Arrays> {
     }
 }
 
-/// Reads the tensors of a safetensors file, and what [`encode`] noted beside them.
-pub fn read_with_note<T: DeserializeOwned>(path: &Path) -> Result<(Arrays, T)> {
-    let file = SafetensorsFile::open(path)?;
-    let note = file.header.metadata().as_ref().and_then(|notes| notes.get(METADATA_KEY));
-    let note = note.ok_or_else(|| broken(path, &"it was not written by pinpoint"))?;
-    let note = serde_json::from_str(note).map_err(|error| broken(path, &error))?;
-    Ok((file.arrays()?, note))
+/// What [`encode`] wrote, read back.
+#[derive(Debug)]
+pub struct Noted<T> {
+    /// The tensors.
+    pub arrays: Arrays,
+    /// What was noted beside them.
+    pub note: T,
+    /// Whether checksums have shown both to be what was written; older versions wrote none.
+    pub verified: bool,
 }
 
-/// The safetensors file of tensors and a note.
+/// Reads the tensors of a safetensors file, and what [`encode`] noted beside them.
+pub fn read_with_note<T: DeserializeOwned>(path: &Path) -> Result<Noted<T>> {
+    let file = SafetensorsFile::open(path)?;
+    let note = file.note()?;
+    Ok(Noted { arrays: file.arrays()?, note, verified: file.seal.is_some() })
+}
+
+/// Reads what [`encode`] noted, unverified and without the tensors.
+///
+/// A file of a newer version may be sealed in another way, and still tells its version.
+pub fn read_note<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let (header, _) = read_header(path)?;
+    let note = noted(&header).map_err(|error| broken(path, &error))?;
+    let note = note.map(|mut note| note.get_mut("note").map(Value::take).unwrap_or(note));
+    from_note(path, note)
+}
+
+fn from_note<T: DeserializeOwned>(path: &Path, note: Option<Value>) -> Result<T> {
+    let note = note.ok_or_else(|| broken(path, &"it was not written by pinpoint"))?;
+    serde_json::from_value(note).map_err(|error| broken(path, &error))
+}
+
+/// The safetensors file of tensors and a note, with checksums of both.
 pub fn encode(arrays: &Arrays, note: &impl Serialize) -> Vec<u8> {
-    let bytes: Vec<(&String, &Array, Vec<u8>)> = arrays
-        .iter()
+    let bytes: Vec<(&String, &Array, Vec<u8>, String)> = arrays
+        .par_iter()
         .map(|(name, array)| {
-            (name, array, array.values.iter().flat_map(|value| value.to_le_bytes()).collect())
+            let bytes: Vec<u8> =
+                array.values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let sum = digest::hex(&bytes);
+            (name, array, bytes, sum)
         })
         .collect();
-    let views = bytes.iter().map(|(name, array, bytes)| {
+    let note = serde_json::to_value(note).expect("notes are plain data");
+    let sums = bytes.iter().map(|(name, .., sum)| ((*name).clone(), sum.clone())).collect();
+    let shapes = bytes.iter().map(|(name, array, ..)| (name.as_str(), Dtype::F32, &*array.shape));
+    let seal = Seal::new(&note, sums, shapes);
+    let views = bytes.iter().map(|(name, array, bytes, _)| {
         let view = TensorView::new(Dtype::F32, array.shape.clone(), bytes);
         (*name, view.expect("an array has as many values as its shape says"))
     });
-    let note = serde_json::to_string(note).expect("notes are plain data");
-    let metadata = HashMap::from([(METADATA_KEY.to_owned(), note)]);
+    let sealed = serde_json::to_string(&Sealed { note: &note, sha256: &seal });
+    let metadata = HashMap::from([(METADATA_KEY.to_owned(), sealed.expect("plain data"))]);
     let file = safetensors::serialize(views, Some(metadata));
     file.expect("names and shapes are valid")
 }
@@ -160,34 +196,61 @@ fn our_name(name: &str) -> String {
         .replace("cl32.to_modalities.", "classifier.")
 }
 
+/// A note and the checksums of the file, as the metadata keeps them.
+#[derive(Serialize)]
+struct Sealed<'a> {
+    note: &'a Value,
+    sha256: &'a Seal,
+}
+
+/// Checksums of a file that pinpoint wrote.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Seal {
+    /// Of the note, and of every tensor's name, type, shape and checksum.
+    whole: String,
+    /// Of the bytes of each tensor.
+    tensors: BTreeMap<String, String>,
+}
+
+impl Seal {
+    /// The seal of a note and of tensors, which come in the order of their names.
+    fn new<'a>(
+        note: &Value,
+        tensors: BTreeMap<String, String>,
+        shapes: impl Iterator<Item = (&'a str, Dtype, &'a [usize])>,
+    ) -> Self {
+        let mut whole = Digest::default();
+        whole.add(note.to_string().as_bytes());
+        for (name, dtype, shape) in shapes {
+            let sum = tensors.get(name).map_or("none", String::as_str);
+            whole.add(format!("\n{name:?} {dtype:?} {shape:?} {sum}").as_bytes());
+        }
+        Self { whole: whole.hex(), tensors }
+    }
+}
+
 /// A safetensors file whose header has been read.
 struct SafetensorsFile<'a> {
     path: &'a Path,
     header: Metadata,
+    /// What pinpoint noted, if it wrote the file.
+    note: Option<Value>,
+    /// Its checksums; older versions wrote none.
+    seal: Option<Seal>,
     /// Where the first tensor starts.
     start: u64,
 }
 
 impl<'a> SafetensorsFile<'a> {
     fn open(path: &'a Path) -> Result<Self> {
-        let (mut file, length) = fs::File::open(path)
-            .and_then(|file| file.metadata().map(|metadata| (file, metadata.len())))
-            .map_err(Error::file("read", path))?;
-        let mut size = [0; 8];
-        file.read_exact(&mut size).map_err(|error| broken(path, &error))?;
-        let size = u64::from_le_bytes(size);
-        if size > length {
-            return Err(broken(path, &"its header is cut short"));
-        }
-        let mut header = Vec::new();
-        file.take(size).read_to_end(&mut header).map_err(Error::file("read", path))?;
-        // Checks as well that tensors follow each other, each as long as its shape says.
-        let header: Metadata =
-            serde_json::from_slice(&header).map_err(|error| broken(path, &error))?;
-        if 8 + size + header.data_len() as u64 != length {
-            return Err(broken(path, &"it is not as long as its header says"));
-        }
-        Ok(Self { path, header, start: 8 + size })
+        let (header, start) = read_header(path)?;
+        let (note, seal) = unsealed(&header).map_err(|error| broken(path, &error))?;
+        Ok(Self { path, header, note, seal, start })
+    }
+
+    /// What was noted beside the tensors.
+    fn note<T: DeserializeOwned>(&self) -> Result<T> {
+        from_note(self.path, self.note.clone())
     }
 
     /// Reads the tensors, several at a time and without a copy of the file beside them.
@@ -197,14 +260,27 @@ impl<'a> SafetensorsFile<'a> {
         let read = names.par_iter().map_init(open, |file, name| {
             let file = file.as_mut().map_err(|error| io::Error::from(error.kind()))?;
             let info = self.header.info(name).expect("the header has its own names");
-            Ok(self.array(file, info)?.map(|array| (name.clone(), array)))
+            let array = self.array(name, file, info)?;
+            Ok(array.map(|array| (name.clone(), array)))
         });
         let read: io::Result<Vec<_>> = read.collect();
-        Ok(read.map_err(Error::file("read", self.path))?.into_iter().flatten().collect())
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(broken(self.path, &error))
+            }
+            read => {
+                Ok(read.map_err(Error::file("read", self.path))?.into_iter().flatten().collect())
+            }
+        }
     }
 
     /// Reads one tensor, unless it is a counter such as `num_batches_tracked`.
-    fn array(&self, file: &mut fs::File, info: &TensorInfo) -> io::Result<Option<Array>> {
+    fn array(
+        &self,
+        name: &str,
+        file: &mut fs::File,
+        info: &TensorInfo,
+    ) -> io::Result<Option<Array>> {
         let kind = match info.dtype {
             Dtype::F32 => Float::Single,
             Dtype::F64 => Float::Double,
@@ -216,13 +292,66 @@ impl<'a> SafetensorsFile<'a> {
         file.seek(SeekFrom::Start(self.start + start as u64))?;
         let mut values = Vec::with_capacity(info.shape.iter().product());
         let mut block = [0; BLOCK];
+        let mut digest = self.seal.is_some().then(Digest::default);
         for from in (start..end).step_by(BLOCK) {
             let block = &mut block[..BLOCK.min(end - from)];
             file.read_exact(block)?;
             kind.decode(block, &mut values);
+            if let Some(digest) = &mut digest {
+                digest.add(block);
+            }
+        }
+        let expected = self.seal.as_ref().and_then(|seal| seal.tensors.get(name));
+        if digest.is_some_and(|digest| Some(&digest.hex()) != expected) {
+            let problem = format!("the content of `{name}` is not what was written");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
         }
         Ok(Some(Array { shape: info.shape.clone(), values }))
     }
+}
+
+/// The header of a safetensors file, and where the first tensor starts.
+fn read_header(path: &Path) -> Result<(Metadata, u64)> {
+    let (mut file, length) = regular::open(path)
+        .and_then(|file| file.metadata().map(|metadata| (file, metadata.len())))
+        .map_err(Error::file("read", path))?;
+    let mut size = [0; 8];
+    file.read_exact(&mut size).map_err(|error| broken(path, &error))?;
+    let size = u64::from_le_bytes(size);
+    if size > length {
+        return Err(broken(path, &"its header is cut short"));
+    }
+    let mut header = Vec::new();
+    file.take(size).read_to_end(&mut header).map_err(Error::file("read", path))?;
+    // Checks as well that tensors follow each other, each as long as its shape says.
+    let header: Metadata = serde_json::from_slice(&header).map_err(|error| broken(path, &error))?;
+    if 8 + size + header.data_len() as u64 != length {
+        return Err(broken(path, &"it is not as long as its header says"));
+    }
+    Ok((header, 8 + size))
+}
+
+/// What pinpoint wrote into a header, if it did.
+fn noted(header: &Metadata) -> Result<Option<Value>, String> {
+    let text = header.metadata().as_ref().and_then(|notes| notes.get(METADATA_KEY));
+    text.map(|text| serde_json::from_str(text)).transpose().map_err(|error| error.to_string())
+}
+
+/// The note and the checksums in a header, of which the checksum of the whole is checked.
+fn unsealed(header: &Metadata) -> Result<(Option<Value>, Option<Seal>), String> {
+    let Some(mut value) = noted(header)? else { return Ok((None, None)) };
+    // Older versions wrote the note alone, and none of their notes has this part.
+    let Some(note) = value.get_mut("note").map(Value::take) else {
+        return Ok((Some(value), None));
+    };
+    let seal = value.get_mut("sha256").map(Value::take).unwrap_or_default();
+    let seal: Seal = serde_json::from_value(seal).map_err(|_| "its checksums are missing")?;
+    let tensors: BTreeMap<String, &TensorInfo> = header.tensors().into_iter().collect();
+    let shapes = tensors.iter().map(|(name, info)| (name.as_str(), info.dtype, &*info.shape));
+    if Seal::new(&note, seal.tensors.clone(), shapes).whole != seal.whole {
+        return Err("its header is not what was written".to_owned());
+    }
+    Ok((Some(note), Some(seal)))
 }
 
 fn read_pytorch(path: &Path) -> Result<Arrays> {
@@ -329,8 +458,8 @@ mod tests {
         let arrays = params::collect(&model(2, 1));
         let first = encode(&arrays, &vec!["benign", "malignant"]);
         fs::write(&path, &first).unwrap();
-        let (read, note) = read_with_note::<Vec<String>>(&path).unwrap();
-        assert!(read == arrays && note == ["benign", "malignant"]);
+        let read = read_with_note::<Vec<String>>(&path).unwrap();
+        assert!(read.arrays == arrays && read.note == ["benign", "malignant"] && read.verified);
         // The same content gives the same bytes, or runs could not be compared.
         assert!(first == encode(&arrays, &vec!["benign", "malignant"]));
     }

@@ -15,7 +15,7 @@ use crate::{
     },
     error::{Error, Result},
     method::{self, Finding, Learner, Visitor, learner::input, probe::Probe, tiles::TiledFinding},
-    model::weights,
+    model::weights::{self, Noted},
     run::{RunDir, WeightsNote},
 };
 
@@ -25,6 +25,7 @@ pub struct Trained {
     config: Config,
     device: Device,
     network: Box<dyn Network>,
+    verified: bool,
 }
 
 /// A network with the method that knows what to ask it, whichever they are.
@@ -93,26 +94,38 @@ impl Trained {
             fn visit<L: Learner + 'static>(self, learner: L) -> Result<Trained> {
                 let Self(run, config, device) = self;
                 let path = run.best();
-                let (arrays, note) = weights::read_with_note::<WeightsNote>(&path)?;
+                let Noted { arrays, note, verified } =
+                    weights::read_with_note::<WeightsNote>(&path)?;
+                run.require_settings(&config, &note)?;
                 let network = learner.blank(&config, note.classes.len(), device);
                 let (network, loaded) = weights::load(network, &path, arrays)?;
                 if !loaded.missing.is_empty() {
                     return Err(incomplete(path, &loaded));
                 }
                 let network = Box::new(Opened { learner, network: network.valid() });
-                Ok(Trained { classes: note.classes, config, device: device.clone(), network })
+                let (classes, device) = (note.classes, device.clone());
+                Ok(Trained { classes, config, device, network, verified })
             }
             fn visit_probe(self) -> Result<Trained> {
                 let Self(run, config, device) = self;
                 let path = run.best();
-                let (arrays, note) = weights::read_with_note::<WeightsNote>(&path)?;
+                let Noted { arrays, note, verified } =
+                    weights::read_with_note::<WeightsNote>(&path)?;
                 let probe = Probe::from_arrays(arrays, &path, &config, note.classes.len(), device)?;
                 let (network, device) = (Box::new(probe), device.clone());
-                Ok(Trained { classes: note.classes, config, device, network })
+                Ok(Trained { classes: note.classes, config, device, network, verified })
             }
         }
         let config = run.config()?;
         method::with(&config.method.clone(), Open(run, config, device))?
+    }
+
+    /// What the user should know about the weights.
+    pub fn note(&self) -> Option<&'static str> {
+        (!self.verified).then_some(
+            "the weights are of an older version, without checksums: damage to them would go \
+             unnoticed",
+        )
     }
 
     /// The settings it was trained with.

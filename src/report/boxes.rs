@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::spreadsheet;
 use crate::metrics::Component;
 
 /// The image that regions were found in.
@@ -41,8 +42,17 @@ impl Found<'_> {
         for region in self.regions {
             let [x0, y0, x1, y1] = corners(region).map(|corner| corner.to_string());
             let (area, score) = (region.pixels.to_string(), region.score.to_string());
-            let class = self.class.unwrap_or_default().to_owned();
-            write(&[self.image.to_owned(), class, x0, y0, x1, y1, area, score]);
+            let class = spreadsheet::name(self.class.unwrap_or_default()).into_owned();
+            write(&[
+                spreadsheet::name(self.image).into_owned(),
+                class,
+                x0,
+                y0,
+                x1,
+                y1,
+                area,
+                score,
+            ]);
         }
         let bytes = table.into_inner().expect("memory takes every row");
         String::from_utf8(bytes).expect("rows are text")

@@ -1,6 +1,6 @@
 //! All that is known about one evaluation, as `report.json` keeps it.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,8 @@ use crate::{
     error::{Error, Result},
     metrics::Evaluation,
     refine::Preset,
-    run::write_atomically,
+    regular,
+    run::{Fingerprint, Inputs, write_atomically},
     train::EpochRecord,
 };
 
@@ -32,6 +33,9 @@ pub struct Report {
     /// The run's settings; none for a method without training, and in reports of old.
     #[serde(default)]
     pub settings: Option<Box<Config>>,
+    /// What the run was started from; none for a method without training, and for runs of old.
+    #[serde(default)]
+    pub inputs: Option<Inputs>,
     /// Scores, with their protocol; classes, images, curves.
     #[serde(flatten)]
     pub evaluation: Evaluation,
@@ -122,6 +126,7 @@ impl Report {
             conditions,
             training,
             settings: None,
+            inputs: None,
             evaluation,
         }
     }
@@ -131,10 +136,15 @@ impl Report {
         Self { settings: settings.map(Box::new), ..self }
     }
 
+    /// The same report, with what the run was started from.
+    pub fn with_inputs(self, inputs: Option<Inputs>) -> Self {
+        Self { inputs, ..self }
+    }
+
     /// Reads a `report.json`, or the one in a folder.
     pub fn read(path: &Path) -> Result<Self> {
         let file = if path.is_dir() { path.join("report.json") } else { path.to_owned() };
-        let text = fs::read_to_string(&file).map_err(Error::file("read", &file))?;
+        let text = regular::read_text(&file).map_err(Error::file("read", &file))?;
         let unusable = |problem: String, remedy: &str| Error::Run {
             path: file.clone(),
             problem,
@@ -198,6 +208,16 @@ impl Report {
                 ),
             ),
         ];
+        if let Some(Inputs { weights, images }) = &self.inputs {
+            let weights = weights.as_ref().map_or_else(
+                || "drawn".to_owned(),
+                |file| format!("{}, SHA-256 {}", file.name, file.sha256),
+            );
+            let Fingerprint { files, every_byte, sha256, .. } = images;
+            let of = if *every_byte { "every byte" } else { "a sample of each" };
+            rows.push(("initial weights", weights));
+            rows.push(("training images", format!("{files} files, SHA-256 of {of} {sha256}")));
+        }
         if let Some(rule) = &conditions.mask_rule {
             rows.push(("mask rule", rule.clone()));
         }
@@ -240,6 +260,8 @@ pub(super) fn name_of(value: &impl Serialize) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::fs;
+
     use super::*;
     use crate::{
         data::mask::Mask,

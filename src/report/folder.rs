@@ -48,7 +48,7 @@ impl Folder {
     pub fn create(root: &Path) -> Result<Self> {
         let figures = root.join("figures");
         fs::create_dir_all(&figures).map_err(Error::file("create", &figures))?;
-        Ok(Self { root: root.to_owned(), spool: Spool::create(&root.join(".gallery.part"))? })
+        Ok(Self { root: root.to_owned(), spool: Spool::create(root)? })
     }
 
     /// Scores a split and keeps what the report will show; `advance` is called for each image.

@@ -36,6 +36,7 @@ pub mod gallery;
 mod headline;
 /// One page that shows a whole report.
 pub mod html;
+mod spreadsheet;
 /// Rows for spreadsheets and text.
 pub mod tables;
 /// How a run has gone so far.

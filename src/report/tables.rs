@@ -7,8 +7,9 @@ use serde::Serialize;
 use super::{
     Report,
     headline::{headline, percent},
+    spreadsheet,
 };
-use crate::metrics::PixelScores;
+use crate::metrics::{ClassRow, PixelScores};
 
 /// Columns of `metrics.csv` that follow the pixel scores.
 const AFTER: [&str; 4] = ["roc_auc", "covered_area", "true_area", "box_iou"];
@@ -21,7 +22,9 @@ pub fn images_csv(report: &Report) -> Vec<u8> {
     let header = before.into_iter().chain(PixelScores::NAMES).chain(AFTER);
     table.write_record(header).expect("memory takes any row");
     for row in &report.evaluation.images {
-        let name = |class: Option<usize>| class.map_or("", |class| classes[class]);
+        let name = |class: Option<usize>| {
+            class.map_or_else(String::new, |class| spreadsheet::name(classes[class]).into_owned())
+        };
         let scores = [
             row.f1_foreground,
             row.f1_background,
@@ -38,11 +41,11 @@ pub fn images_csv(report: &Report) -> Vec<u8> {
             row.box_iou,
         ];
         let mut record = vec![
-            row.id.clone(),
-            classes[row.label].to_owned(),
-            name(row.predicted).to_owned(),
+            spreadsheet::name(&row.id).into_owned(),
+            name(Some(row.label)),
+            name(row.predicted),
             row.probability.map_or_else(String::new, |p| p.to_string()),
-            name(row.localizer_predicted).to_owned(),
+            name(row.localizer_predicted),
             row.threshold.map_or_else(String::new, |t| t.to_string()),
         ];
         record.extend(scores.map(|score| score.map_or_else(String::new, |s| s.to_string())));
@@ -53,7 +56,11 @@ pub fn images_csv(report: &Report) -> Vec<u8> {
 
 /// One line per class, as `classes.csv` has it.
 pub fn classes_csv(report: &Report) -> Vec<u8> {
-    csv_of(&report.evaluation.classes)
+    let named = |row: &ClassRow| ClassRow {
+        class: spreadsheet::name(&row.class).into_owned(),
+        ..row.clone()
+    };
+    csv_of(&report.evaluation.classes.iter().map(named).collect::<Vec<_>>())
 }
 
 fn csv_of(rows: &[impl Serialize]) -> Vec<u8> {

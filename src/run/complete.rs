@@ -1,20 +1,17 @@
 //! A run directory, looked over before it is used.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::Path,
-};
+use std::path::Path;
 
 use serde::Deserialize;
 
 use super::{BEST, CONFIG, RunDir};
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    model::weights,
+};
 
 /// What a complete run has.
 const PARTS: [&str; 2] = [CONFIG, BEST];
-/// Headers of real networks have some hundred kilobytes.
-const LONGEST_HEADER: u64 = 1 << 26;
 
 /// Opens a run that is complete and not from the future; all that is missing is told at once.
 pub fn open_run(root: &Path) -> Result<RunDir> {
@@ -53,31 +50,10 @@ pub fn open_run(root: &Path) -> Result<RunDir> {
 /// Which pinpoint wrote a weight file; none if it cannot be told, which is for its reader to say.
 fn version(weights: &Path) -> Option<String> {
     #[derive(Deserialize)]
-    struct Header {
-        #[serde(rename = "__metadata__")]
-        metadata: Metadata,
-    }
-    #[derive(Deserialize)]
-    struct Metadata {
-        pinpoint: String,
-    }
-    #[derive(Deserialize)]
     struct Note {
         version: String,
     }
-    let header: Header = serde_json::from_slice(&header(weights).ok()?).ok()?;
-    let note: Note = serde_json::from_str(&header.metadata.pinpoint).ok()?;
-    Some(note.version)
-}
-
-/// The JSON at the start of a safetensors file.
-fn header(weights: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(weights)?;
-    let mut length = [0; 8];
-    file.read_exact(&mut length)?;
-    let mut text = Vec::new();
-    file.take(u64::from_le_bytes(length).min(LONGEST_HEADER)).read_to_end(&mut text)?;
-    Ok(text)
+    weights::read_note::<Note>(weights).ok().map(|note| note.version)
 }
 
 fn is_newer(version: &str, than: &str) -> bool {

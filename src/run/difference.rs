@@ -3,7 +3,7 @@
 use crate::config::Config;
 
 /// The settings that differ, one per line.
-pub(super) fn difference(before: &Config, now: &Config) -> String {
+pub(super) fn difference(before: &Config, now: &Config) -> Vec<String> {
     let leaves = |config: &Config| {
         let mut leaves = Vec::new();
         let table = toml::Table::try_from(config).expect("settings are plain data");
@@ -22,7 +22,7 @@ pub(super) fn difference(before: &Config, now: &Config) -> String {
         let (was, is) = (value(&before, key), value(&now, key));
         (was != is).then(|| format!("  `{key}` was {was}, is {is}"))
     });
-    changed.collect::<Vec<_>>().join("\n")
+    changed.collect()
 }
 
 fn flatten(prefix: &str, value: &toml::Value, leaves: &mut Vec<(String, String)>) {

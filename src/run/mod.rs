@@ -2,40 +2,49 @@
 //!
 //! ```text
 //! RUN/config.toml                      merged settings, complete
+//!     inputs.json                      what it was started from: weights and images, by content
 //!     weights/{best,last}.safetensors  with classes, normalization and threshold inside
 //!     state/checkpoint.safetensors     everything a resumed run needs, in one file
+//!     state/{lock,holder.json}         held by the process that writes the run, and who it is
 //!     metrics.jsonl metrics.csv        one line per epoch
 //!     trained-in.txt                   the run that was trained for this one, if one was
 //! ```
 //!
 //! Every file appears whole or not at all. The checkpoint is *one* file, so that a
-//! run killed at any moment goes on from a state that existed.
+//! run killed at any moment goes on from a state that existed. `config.toml` is
+//! written last of what a new run needs: where it is, there is a run.
 
 mod atomic;
 mod complete;
 mod difference;
+mod inputs;
+mod lock;
 mod state;
 
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
 };
 
 use burn::module::Module;
 
-use self::difference::difference;
+pub(crate) use self::atomic::PartFile;
 pub use self::{
     atomic::write_atomically,
     complete::open_run,
+    inputs::{Fingerprint, Inputs, WeightFile},
     state::{Best, EpochRecord, Position, Sums, WeightsNote, fingerprint},
 };
+use self::{difference::difference, lock::Lock};
 use crate::{
     config::Config,
     error::{Error, Result},
     model::{
         params,
-        weights::{self, Arrays},
+        weights::{self, Arrays, Noted},
     },
+    regular,
 };
 
 // Where things are; nobody outside this module knows.
@@ -46,38 +55,79 @@ const CHECKPOINT: &str = "state/checkpoint.safetensors";
 const METRICS: &str = "metrics.jsonl";
 const METRICS_TABLE: &str = "metrics.csv";
 const CURVES: &str = "curves.png";
+const INPUTS: &str = "inputs.json";
+const LOCK: &str = "state/lock";
+const HOLDER: &str = "state/holder.json";
 
-/// A directory that holds one run.
+/// Settings that may be changed after training: they say how data is read, and how fast.
+const UNTRAINED: [&str; 3] = ["`data.max_megapixels`", "`data.cache_mib`", "`data.mask_rule`"];
+
+/// A directory that holds one run, or will.
 #[derive(Debug, Clone)]
 pub struct RunDir {
     root: PathBuf,
+    /// Held by who writes the run, until the last copy of this value is gone.
+    lock: Arc<OnceLock<Lock>>,
+}
+
+/// A checkpoint as it was saved.
+#[derive(Debug)]
+pub struct Checkpoint {
+    /// Of the network.
+    pub weights: Arrays,
+    /// Of the optimizer.
+    pub memory: Arrays,
+    /// Where the run stands.
+    pub position: Position,
+    /// Whether checksums have shown it to be what was saved; older versions wrote none.
+    pub verified: bool,
 }
 
 impl RunDir {
     /// Starts a run in a directory that holds none yet.
     pub fn create(root: &Path, config: &Config) -> Result<Self> {
-        let run = Self { root: root.to_owned() };
-        if run.config_path().exists() {
-            return Err(Error::Run {
-                path: root.to_owned(),
-                problem: "there is a run here already".to_owned(),
-                remedy: "continue it with `--resume`, or give another `--out`".to_owned(),
-            });
-        }
-        for folder in ["weights", "state"] {
-            let folder = root.join(folder);
-            fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
-        }
-        let text = toml::to_string(config).expect("settings are plain data");
-        write_atomically(&run.config_path(), text.as_bytes())?;
+        let run = Self::plan(root)?;
+        run.begin(config, None)?;
         Ok(run)
     }
 
-    /// Opens a run that was started before.
+    /// A run that is to start in a directory that holds none; nothing is written yet.
+    pub fn plan(root: &Path) -> Result<Self> {
+        let run = Self::at(root);
+        run.require_vacant()?;
+        Ok(run)
+    }
+
+    /// Starts a planned run; one that has started is left alone.
+    ///
+    /// To be called once everything has been tried that could fail.
+    pub fn begin(&self, config: &Config, inputs: Option<&Inputs>) -> Result<()> {
+        if self.lock.get().is_some() {
+            return Ok(());
+        }
+        for folder in ["weights", "state"] {
+            let folder = self.root.join(folder);
+            fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
+        }
+        self.hold()?;
+        // Somebody may have been quicker.
+        self.require_vacant()?;
+        if let Some(inputs) = inputs {
+            let text = serde_json::to_vec_pretty(inputs).expect("inputs are plain data");
+            write_atomically(&self.root.join(INPUTS), &text)?;
+        }
+        let text = toml::to_string(config).expect("settings are plain data");
+        write_atomically(&self.config_path(), text.as_bytes())?;
+        let around = self.root.parent().filter(|around| !around.as_os_str().is_empty());
+        // The run's own name must survive a power cut too.
+        atomic::sync_folder(around.unwrap_or(Path::new(".")))
+            .map_err(Error::file("write", &self.root))
+    }
+
+    /// Opens a run that was started before, to read it.
     pub fn open(root: &Path) -> Result<Self> {
-        let run = Self { root: root.to_owned() };
         if Self::exists(root) {
-            return Ok(run);
+            return Ok(Self::at(root));
         }
         Err(Error::Run {
             path: root.to_owned(),
@@ -86,22 +136,58 @@ impl RunDir {
         })
     }
 
-    /// Opens a run to continue it, which only its own settings can.
+    /// Opens a run to continue it, which only its own settings can, and one process at a time.
     pub fn reopen(root: &Path, config: &Config) -> Result<Self> {
         let run = Self::open(root)?;
         let before = run.config()?;
-        if before == *config {
-            return Ok(run);
+        if before != *config {
+            return Err(Error::Run {
+                path: root.to_owned(),
+                problem: format!(
+                    "the run was started with other settings\n{}",
+                    difference(&before, config).join("\n")
+                ),
+                remedy: "resume without changing settings, or start a new run in another `--out`"
+                    .to_owned(),
+            });
         }
-        Err(Error::Run {
-            path: root.to_owned(),
-            problem: format!(
-                "the run was started with other settings\n{}",
-                difference(&before, config)
-            ),
-            remedy: "resume without changing settings, or start a new run in another `--out`"
-                .to_owned(),
-        })
+        for folder in ["weights", "state"] {
+            let folder = root.join(folder);
+            fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
+        }
+        run.hold()?;
+        Ok(run)
+    }
+
+    fn at(root: &Path) -> Self {
+        Self { root: root.to_owned(), lock: Arc::default() }
+    }
+
+    /// Takes the lock, and clears away what a killed process left half-written.
+    fn hold(&self) -> Result<()> {
+        let lock = Lock::take(&self.root)?;
+        for folder in [self.root.clone(), self.root.join("weights"), self.root.join("state")] {
+            atomic::clear(&folder);
+        }
+        self.lock.set(lock).expect("a run is begun by one thread");
+        Ok(())
+    }
+
+    fn require_vacant(&self) -> Result<()> {
+        let refuse = |problem: &str, remedy: &str| {
+            let (problem, remedy) = (problem.to_owned(), remedy.to_owned());
+            Err(Error::Run { path: self.root.clone(), problem, remedy })
+        };
+        if Self::exists(&self.root) {
+            let remedy = "continue it with `--resume`, or give another `--out`";
+            return refuse("there is a run here already", remedy);
+        }
+        if self.checkpoint().exists() {
+            // Whose settings nobody knows: training would silently go on from it.
+            let remedy = "restore `config.toml`, remove the folder, or give another `--out`";
+            return refuse("there is a checkpoint here of a run without settings", remedy);
+        }
+        Ok(())
     }
 
     /// Whether a run was started in a directory.
@@ -109,9 +195,43 @@ impl RunDir {
         root.join(CONFIG).is_file()
     }
 
-    /// The settings of the run.
+    /// The settings of the run, which may have been edited and are therefore checked.
     pub fn config(&self) -> Result<Config> {
-        Config::load(&self.config_path())
+        let config = Config::load(&self.config_path())?;
+        match config.check() {
+            Ok(()) => Ok(config),
+            Err(problems) => Err(Error::Run {
+                path: self.config_path(),
+                problem: problems.to_string(),
+                remedy: "put the settings back that the run was started with".to_owned(),
+            }),
+        }
+    }
+
+    /// Refuses weights that were trained with other settings than the run has now.
+    ///
+    /// What only says how data is read may be changed afterwards.
+    pub fn require_settings(&self, config: &Config, note: &WeightsNote) -> Result<()> {
+        let changed = match &note.settings {
+            Some(trained) => difference(trained, config),
+            None if note.normalization != config.preprocess.normalization => {
+                vec!["  `preprocess.normalization` has changed".to_owned()]
+            }
+            None => Vec::new(),
+        };
+        let matters = |line: &&String| !UNTRAINED.iter().any(|key| line.contains(key));
+        let changed: Vec<&str> = changed.iter().filter(matters).map(String::as_str).collect();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Run {
+            path: self.config_path(),
+            problem: format!(
+                "the weights were trained with other settings\n{}",
+                changed.join("\n")
+            ),
+            remedy: "put the settings back, or train anew with the other ones".to_owned(),
+        })
     }
 
     /// The directory itself.
@@ -140,12 +260,19 @@ impl RunDir {
     pub fn adopt(&self, other: &Self) -> Result<()> {
         let name = other.root.file_name().unwrap_or(other.root.as_os_str());
         write_atomically(&self.adopted_path(), name.to_string_lossy().as_bytes())?;
-        for part in [METRICS, METRICS_TABLE, CURVES, BEST, LAST, CHECKPOINT] {
+        // The weights are those that this run's own settings would have given.
+        let settings = Box::new(self.config()?);
+        for part in [BEST, LAST] {
+            let from: Noted<WeightsNote> = weights::read_with_note(&other.root.join(part))?;
+            let note = WeightsNote { settings: Some(settings.clone()), ..from.note };
+            write_atomically(&self.root.join(part), &weights::encode(&from.arrays, &note))?;
+        }
+        for part in [INPUTS, METRICS, METRICS_TABLE, CURVES, CHECKPOINT] {
             let source = other.root.join(part);
             match fs::read(&source) {
                 Ok(bytes) => write_atomically(&self.root.join(part), &bytes)?,
-                // The picture is no part of the run.
-                Err(_) if part == CURVES => {}
+                // The picture is no part of the run, and runs of old have no inputs.
+                Err(_) if [CURVES, INPUTS].contains(&part) => {}
                 Err(error) => return Err(Error::file("read", &source)(error)),
             }
         }
@@ -154,7 +281,7 @@ impl RunDir {
 
     /// The name of the run whose learning this one took over, if it did.
     pub fn adopted(&self) -> Option<String> {
-        fs::read_to_string(self.adopted_path()).ok()
+        regular::read_text(&self.adopted_path()).ok()
     }
 
     /// Saves where the run stands.
@@ -171,13 +298,13 @@ impl RunDir {
         Ok(path)
     }
 
-    /// Reads back what [`Self::save`] wrote: weights, optimizer memory, position.
-    pub fn restore(&self) -> Result<Option<(Arrays, Arrays, Position)>> {
+    /// Reads back what [`Self::save`] wrote, if anything was.
+    pub fn restore(&self) -> Result<Option<Checkpoint>> {
         let path = self.checkpoint();
         if !path.exists() {
             return Ok(None);
         }
-        let (arrays, position) = weights::read_with_note(&path)?;
+        let Noted { arrays, note: position, verified } = weights::read_with_note(&path)?;
         let (mut weights, mut memory) = (Arrays::new(), Arrays::new());
         for (name, array) in arrays {
             match name.strip_prefix("optimizer.") {
@@ -185,7 +312,7 @@ impl RunDir {
                 None => weights.insert(name, array),
             };
         }
-        Ok(Some((weights, memory, position)))
+        Ok(Some(Checkpoint { weights, memory, position, verified }))
     }
 
     /// Writes the metrics of all finished epochs.
@@ -210,7 +337,7 @@ impl RunDir {
     /// The metrics of all finished epochs.
     pub fn records(&self) -> Result<Vec<EpochRecord>> {
         let path = self.root.join(METRICS);
-        let text = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
+        let text = regular::read_text(&path).map_err(Error::file("read", &path))?;
         let records = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();
         records.map_err(|error| Error::Run {
             path,

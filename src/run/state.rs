@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::{Normalization, Semantics},
+    config::{Config, Normalization, Semantics},
     data::Dataset,
     method::Terms,
 };
@@ -23,6 +23,24 @@ pub struct WeightsNote {
     pub semantics: Semantics,
     /// Epochs trained.
     pub epoch: usize,
+    /// What it was trained with; older versions did not say.
+    #[serde(default)]
+    pub settings: Option<Box<Config>>,
+}
+
+impl WeightsNote {
+    /// What is to be known about weights trained with these settings.
+    pub fn new(config: &Config, classes: &[String], epoch: usize) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            classes: classes.to_owned(),
+            normalization: config.preprocess.normalization,
+            threshold: 0.5,
+            semantics: config.semantics,
+            epoch,
+            settings: Some(Box::new(config.clone())),
+        }
+    }
 }
 
 /// Where a run stands, beside its tensors.
@@ -42,6 +60,25 @@ pub struct Position {
     pub best: Option<Best>,
     /// Finished epochs.
     pub records: Vec<EpochRecord>,
+}
+
+impl Position {
+    /// Refuses a position that no run of `epochs` with `steps` each can have come to.
+    pub fn check(&self, epochs: usize, steps: usize) -> Result<(), String> {
+        let Self { epoch, step, updates, records, .. } = self;
+        // A run may have been interrupted between the last step of an epoch and its end.
+        let is_within = *epoch <= epochs && *step <= steps;
+        let done = epoch.checked_mul(steps).and_then(|done| done.checked_add(*step));
+        if is_within && done.is_some_and(|done| done as u64 == *updates) && records.len() == *epoch
+        {
+            return Ok(());
+        }
+        Err(format!(
+            "it claims epoch {epoch}, step {step} after {updates} updates and {} finished epochs, \
+             of {epochs} epochs with {steps} steps",
+            records.len()
+        ))
+    }
 }
 
 /// Sums over the images of an epoch.

@@ -12,7 +12,10 @@ pub mod optimizer;
 mod probe;
 mod validate;
 
-use std::{path::Path, time::Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use burn::{module::Module as _, tensor::Device};
 
@@ -24,7 +27,11 @@ use self::{
 };
 use crate::{
     config::{Config, Fill, Keep, Tie},
-    data::{Dataset, image::read_rgb, loader::Lessons},
+    data::{
+        Dataset,
+        image::read_rgb,
+        loader::{Batches as _, Lessons},
+    },
     error::{Error, Result},
     method::{
         self, Learner, Moment, Visitor,
@@ -34,8 +41,11 @@ use crate::{
         Pass, params,
         weights::{self, Arrays},
     },
-    run::{Best, Position, RunDir, Sums, WeightsNote, fingerprint, write_atomically},
+    run::{Best, Checkpoint, Position, RunDir, Sums, WeightsNote, fingerprint, write_atomically},
 };
+
+/// How long a wish to stop may wait for an image that is being decoded.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Everything a training run is given.
 #[derive(Debug)]
@@ -50,6 +60,8 @@ pub struct Task<'a> {
     pub device: Device,
     /// Threads that decode and augment images.
     pub workers: usize,
+    /// Whether the run is bound to every byte of its images, or to a sample of each.
+    pub every_byte: bool,
 }
 
 /// How a run ended.
@@ -99,14 +111,22 @@ fn fit_with<L: Learner>(
         let epoch = training.position.epoch;
         let started = Instant::now();
         training.freeze_or_thaw();
-        for batch in training.lessons.epoch(epoch as u64, training.position.step) {
-            training.learn(&batch?, observer)?;
+        let mut batches = training.lessons.epoch(epoch as u64, training.position.step);
+        loop {
+            // A file that takes long to decode must not keep a wish to stop waiting.
+            let ready = batches.wait(PATIENCE);
+            if ready {
+                let Some(batch) = batches.next() else { break };
+                training.learn(&batch?, observer)?;
+            }
             if observer.wants_to_stop() {
                 training.position.sums.seconds += started.elapsed().as_secs_f64();
                 training.save(observer)?;
                 return Ok(Ending::Interrupted);
             }
-            training.save_now_and_then(observer)?;
+            if ready {
+                training.save_now_and_then(observer)?;
+            }
         }
         training.position.sums.seconds += started.elapsed().as_secs_f64();
         training.end_epoch(observer)?;
@@ -136,19 +156,34 @@ impl<'a, L: Learner> Training<'a, L> {
         observer: &mut dyn Observer,
     ) -> Result<Self> {
         let Task { config, dataset, .. } = task;
+        let inputs = run.require_inputs(dataset, task.weights, task.every_byte)?;
         let device = task.device.clone().autodiff();
         let mut model = learner.network(config, dataset.classes.len(), &device);
         let mut optimizer = Optimizer::new(config.optimizer.clone());
         let mut position = Position { dataset: fingerprint(dataset), ..Position::default() };
         match run.restore()? {
-            Some((weights, memory, saved)) => {
+            Some(Checkpoint { weights, memory, position: saved, verified }) => {
                 if saved.dataset != position.dataset {
                     return Err(other_dataset(run));
+                }
+                if !verified {
+                    observer.hear(&Event::Note(
+                        "the checkpoint is of an older version, without checksums: damage to it \
+                         would go unnoticed",
+                    ));
+                }
+                if memory.is_empty() && saved.updates > 0 {
+                    return Err(impossible(run, "it lacks the optimizer's memory".to_owned()));
                 }
                 (model, _) = weights::load(model, &run.checkpoint(), weights)?;
                 let updates = saved.updates;
                 optimizer = Optimizer::resume(config.optimizer.clone(), updates, memory);
                 position = saved;
+            }
+            None if RunDir::exists(run.root()) && task.weights.is_none() => {
+                observer.hear(&Event::Note(
+                    "the run has no checkpoint yet, and starts again from drawn weights",
+                ));
             }
             None => match task.weights {
                 Some(path) if L::HAS_BACKBONE => {
@@ -163,9 +198,19 @@ impl<'a, L: Learner> Training<'a, L> {
             },
         }
         let lessons = L::Lessons::open(dataset, config, task.workers)?;
+        position
+            .check(config.train.epochs, lessons.batches())
+            .map_err(|problem| impossible(run, problem))?;
         if let Some(note) = lessons.note() {
             observer.hear(&Event::Note(&note));
         }
+        let mean_colour = task.mean_colour()?;
+        if (position.epoch, position.step) == (0, 0) {
+            // An image or a setting that cannot work shows itself in the first batch.
+            lessons.epoch(0, 0).next().transpose()?;
+        }
+        // Nothing is left that could fail before the first step.
+        run.begin(config, Some(&inputs))?;
         Ok(Self {
             learner,
             task,
@@ -174,7 +219,7 @@ impl<'a, L: Learner> Training<'a, L> {
             backbone_learns: true,
             optimizer,
             lessons,
-            mean_colour: task.mean_colour()?,
+            mean_colour,
             position,
         })
     }
@@ -345,7 +390,8 @@ impl<'a, L: Learner> Training<'a, L> {
     }
 
     fn write_weights(&self, path: &Path) -> Result<()> {
-        let note = self.task.weights_note(self.position.epoch);
+        let Task { config, dataset, .. } = self.task;
+        let note = WeightsNote::new(config, &dataset.classes, self.position.epoch);
         write_atomically(path, &weights::encode(&params::collect(self.model()), &note))
     }
 
@@ -365,18 +411,6 @@ impl<'a, L: Learner> Training<'a, L> {
 }
 
 impl Task<'_> {
-    /// What the weights of this training say about themselves.
-    fn weights_note(&self, epoch: usize) -> WeightsNote {
-        WeightsNote {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            classes: self.dataset.classes.clone(),
-            normalization: self.config.preprocess.normalization,
-            threshold: 0.5,
-            semantics: self.config.semantics,
-            epoch,
-        }
-    }
-
     /// The mean colour of the training images, if erasing needs it.
     fn mean_colour(&self) -> Result<[f32; 3]> {
         let Config { data, preprocess, erase, .. } = self.config;
@@ -396,6 +430,14 @@ impl Task<'_> {
         let images = self.dataset.train.len() as f64;
         Ok([0, 1, 2]
             .map(|channel| ((sums[channel] / images) as f32 - mean[channel]) / std[channel]))
+    }
+}
+
+fn impossible(run: &RunDir, problem: String) -> Error {
+    Error::Run {
+        path: run.checkpoint(),
+        problem: format!("the checkpoint is damaged: {problem}"),
+        remedy: "restore it from a copy, or start a new run in another `--out`".to_owned(),
     }
 }
 

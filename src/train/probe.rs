@@ -25,7 +25,9 @@ use crate::{
         weights::{self, Arrays},
     },
     rng::{Purpose, Stream},
-    run::{Best, EpochRecord, Position, RunDir, fingerprint, write_atomically},
+    run::{
+        Best, Checkpoint, EpochRecord, Position, RunDir, WeightsNote, fingerprint, write_atomically,
+    },
 };
 
 /// What is said where no weights are given.
@@ -37,28 +39,26 @@ const NO_WEIGHTS: &str = "no `--weights` were given, so the frozen backbone keep
 pub(super) fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result<Ending> {
     let started = Instant::now();
     require_enough(task.dataset)?;
+    let inputs = run.require_inputs(task.dataset, task.weights, task.every_byte)?;
     let mut position = Position { dataset: fingerprint(task.dataset), ..Position::default() };
-    let saved = run.restore()?;
-    if let Some((_, _, saved)) = &saved {
-        if saved.dataset != position.dataset {
+    let backbone = match run.restore()? {
+        Some(Checkpoint { position: saved, .. }) if saved.dataset != position.dataset => {
             return Err(other_dataset(run));
         }
-        if saved.epoch > 0 {
+        Some(Checkpoint { position: saved, .. }) if saved.epoch > 0 => {
             return Ok(Ending::Finished(saved.best.map(|best| best.epoch)));
         }
-    }
-    let backbone = match saved {
-        Some((arrays, _, _)) => {
-            weights::load(Resnet::new(&task.config.model, &task.device), &run.checkpoint(), arrays)?
-                .0
+        Some(Checkpoint { weights: arrays, .. }) => {
+            let blank = Resnet::new(&task.config.model, &task.device);
+            weights::load(blank, &run.checkpoint(), arrays)?.0
         }
-        None => {
-            let backbone = open_backbone(task, observer)?;
-            let path = run.save(&backbone, Arrays::new(), &position)?;
-            observer.hear(&Event::Saved(&path));
-            backbone
-        }
+        None => open_backbone(task, observer)?,
     };
+    // An image that cannot be read or a setting that cannot work shows itself in the first one.
+    images(task, &[&task.dataset.train[0]]).images().next().transpose()?;
+    run.begin(task.config, Some(&inputs))?;
+    let path = run.save(&backbone, Arrays::new(), &position)?;
+    observer.hear(&Event::Saved(&path));
 
     let Some(gathered) = gather(task, &backbone, observer)? else {
         return Ok(Ending::Interrupted);
@@ -87,7 +87,8 @@ pub(super) fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) ->
     position.best = valid.map(|Validation { error, loss }| Best { epoch: 0, error, loss });
     position.epoch = 1;
     position.records.push(record);
-    let content = weights::encode(&probe.to_arrays(), &task.weights_note(position.epoch));
+    let note = WeightsNote::new(task.config, &task.dataset.classes, position.epoch);
+    let content = weights::encode(&probe.to_arrays(), &note);
     for path in [run.best(), run.last()] {
         write_atomically(&path, &content)?;
     }

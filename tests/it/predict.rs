@@ -38,14 +38,8 @@ impl Workshop {
         config.preprocess.eval_multiple = 8;
         config.preprocess.crop = 32;
         let run = RunDir::create(&folder.path().join("run"), &config).unwrap();
-        let note = WeightsNote {
-            version: "0".to_owned(),
-            classes: vec!["benign".to_owned(), "malignant".to_owned()],
-            normalization: config.preprocess.normalization,
-            threshold: 0.5,
-            semantics: config.semantics,
-            epoch: 1,
-        };
+        let classes = ["benign", "malignant"].map(str::to_owned);
+        let note = WeightsNote::new(&config, &classes, 1);
         let model = Model::new(&config, 2, &device::cpu());
         fs::write(run.best(), weights::encode(&params::collect(&model), &note)).unwrap();
         Self { folder }

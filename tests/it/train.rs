@@ -46,7 +46,7 @@ impl Workshop {
         self.folder.path().join(name)
     }
 
-    fn command(&self, run: &str, more: &[&str]) -> Command {
+    pub(crate) fn command(&self, run: &str, more: &[&str]) -> Command {
         let mut command = Command::cargo_bin("pinpoint").unwrap();
         command.arg("train").arg("--data").arg(self.folder.path().join("data"));
         command.arg("--out").arg(self.run_dir(run)).args(["--set", "train.epochs=3"]);
@@ -62,7 +62,7 @@ impl Workshop {
     }
 }
 
-fn weights(run: &Path) -> [Vec<u8>; 2] {
+pub(crate) fn weights(run: &Path) -> [Vec<u8>; 2] {
     ["weights/best.safetensors", "weights/last.safetensors"]
         .map(|file| fs::read(run.join(file)).unwrap())
 }
@@ -236,6 +236,7 @@ fn a_crop_larger_than_the_images_names_the_file_and_the_remedy() {
     let workshop = Workshop::new();
     let message = failure(&workshop.train("run", &["--set", "preprocess.crop=64"]));
     assert!(message.contains(".png") && message.contains("preprocess.crop"), "{message}");
+    assert!(!workshop.run_dir("run").exists(), "nothing is written before a batch could be made");
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl Demo {
         config.check()?;
         let dataset = Dataset::open(&data, &OpenOptions::default())?;
         dataset.require_usable()?;
-        let run = RunDir::create(&out.join("run"), &config)?;
+        let run = RunDir::plan(&out.join("run"))?;
         let device = device::cpu();
         let task = train::Task {
             config: &config,
@@ -73,6 +73,7 @@ impl Demo {
             weights: None,
             device: device.clone(),
             workers,
+            every_byte: false,
         };
         let status = train(&task, &run, ui)?;
         if status != ExitCode::SUCCESS {

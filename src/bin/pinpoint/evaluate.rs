@@ -235,7 +235,7 @@ impl Evaluate {
         }
         let method = match (&run, &self.maps) {
             (_, Some(_)) => None,
-            (Some(run), None) => Some(run.network(&dataset)?),
+            (Some(run), None) => Some(run.network(&dataset, ui)?),
             (None, None) => self.method.as_deref().and_then(untrained),
         };
         let source = match (&method, &self.maps) {
@@ -358,13 +358,17 @@ impl Evaluate {
             }
         };
         own.into_iter().for_each(Progress::finish);
+        if let Some(problem) = one_sided(evaluation.scores.truth_foreground) {
+            ui.warn(problem);
+        }
         let method = match task.source {
             Source::Method(method) => method.name().to_owned(),
             Source::Maps(folder) => format!("maps of {}", name(folder).display()),
         };
         let conditions = self.conditions(task, run);
         let report = Report::new(method, self.split, conditions, training, evaluation)
-            .with_settings(run.map(|run| run.config.clone()));
+            .with_settings(run.map(|run| run.config.clone()))
+            .with_inputs(run.map(|run| run.dir.inputs()).transpose()?.flatten());
         if let Some(folder) = folder {
             folder.write(&report)?;
         }
@@ -420,10 +424,26 @@ impl Run {
     }
 
     /// The trained network, on data with its classes.
-    fn network(&self, dataset: &Dataset) -> anyhow::Result<Box<dyn Method>> {
+    fn network(&self, dataset: &Dataset, ui: &mut Ui) -> anyhow::Result<Box<dyn Method>> {
         let trained = Trained::open(&self.dir, &device::cpu())?;
         trained.require_classes(dataset)?;
+        trained.note().into_iter().for_each(|note| ui.note(note));
         Ok(Box::new(trained))
+    }
+}
+
+/// What is wrong with truth of which this share is foreground, in percent, if anything is.
+fn one_sided(foreground: Option<f64>) -> Option<&'static str> {
+    match foreground? {
+        100.0 => Some(
+            "every pixel of every mask is foreground, so that marking everything scores 100: \
+             see what `data.mask_rule` takes for foreground",
+        ),
+        0.0 => Some(
+            "no pixel of any mask is foreground, so that marking nothing scores 100: \
+             see what `data.mask_rule` takes for foreground",
+        ),
+        _ => None,
     }
 }
 

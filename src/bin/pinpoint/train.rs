@@ -16,6 +16,7 @@ use pinpoint::{
     data::{Dataset, Layout, OpenOptions, split::cut_validation},
     device,
     method::Terms,
+    model::footprint,
     report::training_curves,
     run::RunDir,
     train::{Ending, EpochRecord, Event, Observer, Task, fit},
@@ -23,6 +24,7 @@ use pinpoint::{
 
 use crate::{
     choice,
+    machine::require_memory,
     overrides::Overrides,
     ui::{Progress, Ui},
 };
@@ -64,11 +66,26 @@ pub(crate) struct Train {
     /// Continue the run in `--out`
     #[arg(long)]
     resume: bool,
+
+    /// Bind the run to every byte of its images, and not to a sample of each
+    #[arg(long)]
+    hash_images: bool,
 }
 
 impl Train {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
-        let Self { data, out, overrides, layout, images, weights, device, threads, resume } = self;
+        let Self {
+            data,
+            out,
+            overrides,
+            layout,
+            images,
+            weights,
+            device,
+            threads,
+            resume,
+            hash_images,
+        } = self;
         let threads = use_threads(threads)?;
         let config = overrides.settings()?;
         let device = device::open(&device)?;
@@ -79,7 +96,7 @@ impl Train {
         }
         let run = match resume {
             true => RunDir::reopen(&out, &config)?,
-            false => RunDir::create(&out, &config)?,
+            false => RunDir::plan(&out)?,
         };
         let task = Task {
             config: &config,
@@ -87,6 +104,7 @@ impl Train {
             weights: weights.as_deref(),
             device,
             workers: threads,
+            every_byte: hash_images,
         };
         train(&task, &run, ui)
     }
@@ -115,6 +133,7 @@ pub(crate) fn open_data(
 
 /// Trains with progress on the terminal; Ctrl-C leaves a run that can be resumed.
 pub(crate) fn train(task: &Task<'_>, run: &RunDir, ui: &mut Ui) -> anyhow::Result<ExitCode> {
+    require_memory_of(task)?;
     let mut watcher = Watcher::new(ui, run, listen()?);
     let ending = fit(task, run, &mut watcher);
     watcher.close();
@@ -129,6 +148,16 @@ pub(crate) fn train(task: &Task<'_>, run: &RunDir, ui: &mut Ui) -> anyhow::Resul
             Ok(ExitCode::from(1))
         }
     }
+}
+
+/// Refuses training that could only end for want of memory.
+pub(crate) fn require_memory_of(task: &Task<'_>) -> anyhow::Result<()> {
+    let Task { config, dataset, .. } = task;
+    require_memory(
+        footprint::of_training(config, dataset.classes.len(), dataset.train.len()),
+        "a step of training",
+        "lower `train.batch_size`, `preprocess.crop` or `pool.maps_per_class`",
+    )
 }
 
 /// Turns Ctrl-C into a wish to stop; said twice, it stops at once.
@@ -146,12 +175,21 @@ pub(crate) fn listen() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
+/// Threads that may be asked for on any machine; each costs memory for its stack and its image.
+const MOST_THREADS: usize = 256;
+
 /// Makes the whole process use as many threads as asked for.
 pub(crate) fn use_threads(asked: Option<usize>) -> anyhow::Result<usize> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let most = MOST_THREADS.max(2 * cores);
     let threads = match asked {
         Some(0) => bail!("`--threads` must be at least 1"),
+        Some(threads) if threads > most => bail!(
+            "`--threads {threads}` is more than any processor has use for\n\
+             hint: this one has {cores} cores; at most {most} threads are allowed"
+        ),
         Some(threads) => threads,
-        None => std::thread::available_parallelism().map_or(1, usize::from),
+        None => cores,
     };
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("threads")?;
     Ok(threads)

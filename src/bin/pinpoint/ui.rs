@@ -4,6 +4,7 @@
 //! switches colour off. A reader that has seen enough (`| head`) is no error.
 
 use std::{
+    borrow::Cow,
     env,
     io::{self, ErrorKind, IsTerminal, Write},
     process,
@@ -58,7 +59,7 @@ impl Ui {
         if self.closed {
             return;
         }
-        match writeln!(io::stdout(), "{line}") {
+        match writeln!(io::stdout(), "{}", visible(line)) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::BrokenPipe => self.closed = true,
             Err(error) => {
@@ -104,8 +105,28 @@ impl Ui {
         let prefix =
             if self.colour { format!("{colour}{prefix}:{RESET}") } else { format!("{prefix}:") };
         // There is nowhere left to complain to if this fails.
-        let _ = writeln!(io::stderr(), "{prefix} {text}");
+        let _ = writeln!(io::stderr(), "{prefix} {}", visible(text));
     }
+}
+
+/// Text in which nothing steers the terminal: names of files and classes are not ours.
+fn visible(text: &str) -> Cow<'_, str> {
+    // Bidirectional marks would show a name backwards.
+    let steers = |c: char| {
+        c.is_control() && c != '\n' && c != '\t'
+            || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match steers(c) {
+            true => shown.extend(c.escape_unicode()),
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
 }
 
 const RED: &str = "\x1b[1;31m";
@@ -128,7 +149,7 @@ impl Progress {
                     let what = self.what.lock().unwrap_or_else(PoisonError::into_inner);
                     let left = HumanDuration(self.left(done));
                     let line = format!("{what}: {done} of {} ({left} left)", self.total);
-                    let _ = writeln!(io::stderr(), "{line}");
+                    let _ = writeln!(io::stderr(), "{}", visible(&line));
                 }
             }
         }
@@ -152,7 +173,7 @@ impl Progress {
     /// Says what the work is at.
     pub(crate) fn describe(&self, text: String) {
         if let Shown::Bar(bar) = &self.shown {
-            bar.set_message(text.clone());
+            bar.set_message(visible(&text).into_owned());
         }
         *self.what.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
@@ -170,9 +191,9 @@ impl Progress {
     /// Leaves a line above the bar.
     pub(crate) fn say(&self, line: &str) {
         match &self.shown {
-            Shown::Bar(bar) => bar.println(line),
+            Shown::Bar(bar) => bar.println(visible(line)),
             Shown::Lines(_) => {
-                let _ = writeln!(io::stderr(), "{line}");
+                let _ = writeln!(io::stderr(), "{}", visible(line));
             }
         }
     }
@@ -182,5 +203,16 @@ impl Progress {
         if let Shown::Bar(bar) = self.shown {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_name_steers_the_terminal() {
+        assert_eq!(visible("plain\n\tname é"), "plain\n\tname é");
+        assert_eq!(visible("a\x1b[2J\u{9b}\r\u{202E}b"), "a\\u{1b}[2J\\u{9b}\\u{d}\\u{202e}b");
     }
 }

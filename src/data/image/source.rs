@@ -69,10 +69,14 @@ impl<'a> Source<'a> {
     /// Reads the header, no further.
     fn into_decoder(self) -> Result<impl ImageDecoder> {
         let Self { path, format, file, max_megapixels } = self;
+        let length = file.get_ref().metadata().map_err(Error::file("read", path))?.len();
         let mut reader = ImageReader::with_format(file, format);
         reader.limits(memory_limit(0));
         let decoder = reader.into_decoder().map_err(undecodable(path))?;
         check_size(path, decoder.dimensions(), max_megapixels)?;
+        if format == ImageFormat::WebP {
+            check_density(path, decoder.dimensions(), length)?;
+        }
         Ok(decoder)
     }
 
@@ -118,6 +122,25 @@ pub(super) fn check_size(
     }
     Ok(())
 }
+
+/// Refuses a file that is far too short for its pixels to be a picture.
+///
+/// Lossless WebP can announce millions of equal pixels in a few bytes, which take a minute to
+/// fill in. Deflate, within PNG and TIFF, cannot: it needs a byte for about a thousand.
+fn check_density(path: &Path, (width, height): (u32, u32), length: u64) -> Result<()> {
+    let pixels = u64::from(width) * u64::from(height);
+    if pixels <= BLANK_PIXELS || pixels / length.max(1) <= PIXELS_PER_BYTE {
+        return Ok(());
+    }
+    let problem =
+        format!("file of {length} bytes that claims {width}×{height} pixels, too many to be true");
+    Err(unusable(path, problem, "if it is blank on purpose, save it as PNG"))
+}
+
+/// Fewer pixels than this are filled in at once, whatever they cost.
+const BLANK_PIXELS: u64 = 4 << 20;
+/// More pixels than this per byte are no picture.
+const PIXELS_PER_BYTE: u64 = 1024;
 
 /// Decodes what `decoder` has found in the header, and turns it upright.
 pub(super) fn pixels(path: &Path, mut decoder: impl ImageDecoder) -> Result<DynamicImage> {

@@ -3,16 +3,15 @@
 //! Any line end, a byte-order mark, spaces around fields, quotes that were not
 //! needed: all are read. A list that cannot be read is a problem, not a stop.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::Path,
-};
+use std::{io, path::Path};
 
 use csv::{ReaderBuilder, Trim};
 
 use super::draft::Draft;
-use crate::data::problem::{Problem, ProblemKind};
+use crate::{
+    data::problem::{Problem, ProblemKind},
+    regular::read_bounded,
+};
 
 /// Longer lists are refused: this is some ten million rows.
 const MAX_BYTES: u64 = 512 << 20;
@@ -89,18 +88,6 @@ fn decode(path: &Path) -> io::Result<(String, bool)> {
     };
     let text = String::from_utf8(bytes).map_err(|_| io::Error::other("not UTF-8 text"))?;
     Ok((text, had_mark))
-}
-
-/// All of a file that is not larger than `limit` bytes.
-pub(super) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    // One byte more than allowed tells a full file from one that is too long, even
-    // where the file system does not know the length.
-    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit {
-        return Err(io::Error::other(format!("larger than {} MiB", limit >> 20)));
-    }
-    Ok(bytes)
 }
 
 fn unquoted(field: &str) -> &str {

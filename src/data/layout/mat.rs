@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, io::Read, path::Path};
 
 use flate2::read::ZlibDecoder;
 
-use super::list::read_bounded;
+use crate::regular::read_bounded;
 
 /// Larger files are not lists of a few thousand labels.
 const MAX_FILE: u64 = 16 << 20;

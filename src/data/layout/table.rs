@@ -10,7 +10,6 @@
 //! with several such files is read as one table.
 
 use std::{
-    fs::File,
     io::Read,
     path::{Path, PathBuf},
 };
@@ -24,6 +23,7 @@ use super::{
 use crate::{
     data::{Split, problem::ProblemKind},
     error::Result,
+    regular,
 };
 
 /// A header row longer than this is none.
@@ -43,7 +43,7 @@ impl Columns {
     /// The columns named by the first line of a file; nothing if it is not a header.
     pub(super) fn of_file(path: &Path) -> Option<Self> {
         let mut start = Vec::new();
-        File::open(path).ok()?.take(MAX_HEADER).read_to_end(&mut start).ok()?;
+        regular::open(path).ok()?.take(MAX_HEADER).read_to_end(&mut start).ok()?;
         let text = String::from_utf8_lossy(&start);
         let header = text.trim_start_matches('\u{FEFF}').lines().next()?.split('\r').next()?;
         [b',', b';', b'\t'].into_iter().find_map(|delimiter| Self::of_header(header, delimiter))

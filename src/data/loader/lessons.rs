@@ -1,11 +1,19 @@
 //! What a method may learn from.
 
+use std::time::Duration;
+
 use super::{Batch, TrainLoader, TrainSettings};
 use crate::{
     config::Config,
     data::{Dataset, Sample, preprocess::Size},
     error::Result,
 };
+
+/// Batches that are prepared in the background.
+pub trait Batches: Iterator {
+    /// Waits for the next batch, but no longer than this; whether it would come at once now.
+    fn wait(&self, patience: Duration) -> bool;
+}
 
 /// Where a method's lessons come from, and with them all it can see of the truth.
 ///
@@ -29,7 +37,7 @@ pub trait Lessons: Sized {
         &self,
         epoch: u64,
         first_batch: usize,
-    ) -> impl Iterator<Item = Result<Self::Batch>> + use<Self>;
+    ) -> impl Batches<Item = Result<Self::Batch>> + use<Self>;
 
     /// What is known of a validation image of this size; none if it cannot be judged.
     fn truth(&self, sample: &Sample, size: Size) -> Result<Option<Self::Truth>>;
@@ -56,7 +64,7 @@ impl Lessons for TrainLoader {
         self.batches()
     }
 
-    fn epoch(&self, epoch: u64, first_batch: usize) -> impl Iterator<Item = Result<Batch>> + use<> {
+    fn epoch(&self, epoch: u64, first_batch: usize) -> impl Batches<Item = Result<Batch>> + use<> {
         self.epoch(epoch, first_batch)
     }
 

@@ -15,8 +15,8 @@ mod training;
 use std::{any::Any, path::Path};
 
 pub use evaluation::{EvalImage, EvalImages, EvalLoader, EvalSettings, read_for_evaluation};
-pub use lessons::Lessons;
-pub use prediction::{Prepared, prefetch};
+pub use lessons::{Batches, Lessons};
+pub use prediction::{Prefetch, Prepared, prefetch};
 pub use supervised::{SupervisedBatch, SupervisedLoader};
 pub use training::{Batch, Epoch, TrainLoader, TrainSettings};
 

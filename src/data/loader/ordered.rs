@@ -4,7 +4,8 @@ use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread::{self, JoinHandle},
+    thread,
+    time::Duration,
 };
 
 /// An iterator over `work(0)`, `work(1)`, …, computed ahead by worker threads.
@@ -12,11 +13,10 @@ use std::{
 /// At most `window` results are begun and not yet taken, which bounds the
 /// memory. Results come in order, whichever thread finishes first. A panic in
 /// `work` is handed over in place of its result. Dropping the iterator stops
-/// the workers as soon as they finish the piece at hand.
+/// the workers as soon as they finish the piece at hand, and does not wait for them.
 #[derive(Debug)]
 pub(super) struct Ordered<T> {
     shared: Arc<Shared<T>>,
-    workers: Vec<JoinHandle<()>>,
 }
 
 /// Ends an [`Ordered`] early, from any thread.
@@ -63,10 +63,22 @@ impl<T: Send + 'static> Ordered<T> {
         let work = Arc::new(work);
         let spawn = |_| {
             let (shared, work) = (Arc::clone(&shared), Arc::clone(&work));
-            thread::spawn(move || shared.run(&*work))
+            thread::spawn(move || shared.run(&*work));
         };
-        let workers = (0..workers.clamp(1, jobs.max(1))).map(spawn).collect();
-        Self { shared, workers }
+        (0..workers.clamp(1, jobs.max(1))).for_each(spawn);
+        Self { shared }
+    }
+
+    /// Waits for the next result, but no longer than this; whether it would come at once now.
+    pub(super) fn wait(&self, patience: Duration) -> bool {
+        let Shared { arrived, jobs, .. } = &*self.shared;
+        let state = self.shared.lock();
+        let job = state.next_to_take;
+        let missing = |state: &mut State<T>| {
+            !state.stopped && job < *jobs && !state.finished.contains_key(&job)
+        };
+        let outcome = arrived.wait_timeout_while(state, patience, missing);
+        !outcome.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
     /// A handle that can end this iterator while another thread waits for it.
@@ -148,11 +160,8 @@ impl<T> Iterator for Ordered<T> {
 
 impl<T> Drop for Ordered<T> {
     fn drop(&mut self) {
+        // Nobody waits for the workers: a hostile file may take one of them a minute.
         self.shared.stop();
-        for worker in self.workers.drain(..) {
-            // Panics of the work itself were caught, and there is nothing else to panic.
-            let _ = worker.join();
-        }
     }
 }
 
@@ -205,6 +214,18 @@ mod tests {
         results.next();
         drop(results);
         assert!(begun.load(SeqCst) <= 5);
+    }
+
+    #[test]
+    fn waiting_ends_with_a_result_or_with_patience_and_dropping_waits_for_nobody() {
+        let (release, gate) = std::sync::mpsc::channel::<()>();
+        let gate = Mutex::new(gate);
+        let mut results = Ordered::new(2, 1, 1, move |_| gate.lock().unwrap().recv().is_ok());
+        assert!(!results.wait(Duration::from_millis(10)));
+        release.send(()).unwrap();
+        assert!(results.wait(Duration::from_secs(60)) && results.next().is_some());
+        // The worker is stuck in its second piece, and this returns all the same.
+        drop(results);
     }
 
     #[test]

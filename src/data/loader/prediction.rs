@@ -1,6 +1,6 @@
 //! Images to predict: small ones prepared ahead, large ones when their turn comes.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration, vec};
 
 use super::{
     evaluation::{EvalImage, EvalSettings, read_for_evaluation},
@@ -34,7 +34,7 @@ pub fn prefetch(
     preprocess: PreprocessConfig,
     settings: EvalSettings,
     max_pixels: usize,
-) -> impl Iterator<Item = Result<Prepared>> {
+) -> Prefetch {
     let workers = settings.workers.max(1);
     let paths = images.clone();
     let prepared = Ordered::new(images.len(), workers, workers + 1, move |index| {
@@ -48,8 +48,28 @@ pub fn prefetch(
         let image = read_for_evaluation(path, &preprocess, limit)?;
         Ok(Prepared::Ready(EvalImage { index, ..image }))
     });
-    paths
-        .into_iter()
-        .zip(prepared)
-        .map(|(path, worker)| worker.unwrap_or_else(|panic| Err(panicked(&path, &*panic))))
+    Prefetch { paths: paths.into_iter(), prepared }
+}
+
+/// Images being prepared in the background, in order.
+#[derive(Debug)]
+pub struct Prefetch {
+    paths: vec::IntoIter<PathBuf>,
+    prepared: Ordered<Result<Prepared>>,
+}
+
+impl Prefetch {
+    /// Waits for the next image, but no longer than this; whether it would come at once now.
+    pub fn wait(&self, patience: Duration) -> bool {
+        self.prepared.wait(patience)
+    }
+}
+
+impl Iterator for Prefetch {
+    type Item = Result<Prepared>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (path, worker) = (self.paths.next()?, self.prepared.next()?);
+        Some(worker.unwrap_or_else(|panic| Err(panicked(&path, &*panic))))
+    }
 }

@@ -3,12 +3,12 @@
 //! Everything random about a sample is a pure function of *(seed, epoch, sample)*,
 //! so a mask can be cut out apart from its image and still fit it pixel by pixel.
 
-use std::{iter, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
 use image::{Rgb, RgbImage};
 use rayon::prelude::*;
 
-use super::{Batch, Lessons, TrainLoader, TrainSettings};
+use super::{Batch, Batches, Epoch, Lessons, TrainLoader, TrainSettings};
 use crate::{
     config::{AugmentConfig, Config, PreprocessConfig},
     data::{
@@ -107,17 +107,35 @@ impl Lessons for SupervisedLoader {
         &self,
         epoch: u64,
         first_batch: usize,
-    ) -> impl Iterator<Item = Result<SupervisedBatch>> + use<> {
+    ) -> impl Batches<Item = Result<SupervisedBatch>> + use<> {
         let masks = Arc::clone(&self.masks);
-        let mut images = self.images.epoch(epoch, first_batch);
-        iter::from_fn(move || {
-            let batch = images.next()?;
-            Some(batch.and_then(|batch| masks.join(batch, epoch)))
-        })
+        SupervisedEpoch { images: self.images.epoch(epoch, first_batch), masks, epoch }
     }
 
     fn truth(&self, sample: &Sample, size: Size) -> Result<Option<Mask>> {
         self.masks.read(sample, size)
+    }
+}
+
+/// The batches of one epoch, each with its masks.
+struct SupervisedEpoch {
+    images: Epoch,
+    masks: Arc<Masks>,
+    epoch: u64,
+}
+
+impl Batches for SupervisedEpoch {
+    fn wait(&self, patience: Duration) -> bool {
+        self.images.wait(patience)
+    }
+}
+
+impl Iterator for SupervisedEpoch {
+    type Item = Result<SupervisedBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.images.next()?;
+        Some(batch.and_then(|batch| self.masks.join(batch, self.epoch)))
     }
 }
 

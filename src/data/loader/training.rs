@@ -5,11 +5,13 @@ use std::{
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     thread,
+    time::Duration,
 };
 
 use image::RgbImage;
 
 use super::{
+    Batches,
     cache::Cache,
     ordered::{Ordered, Stopper},
     panicked,
@@ -219,6 +221,12 @@ pub struct Epoch {
     images: Stopper<Result<Prepared>>,
     /// Batches prepared ahead of a failure are nobody's any more.
     failed: bool,
+}
+
+impl Batches for Epoch {
+    fn wait(&self, patience: Duration) -> bool {
+        self.failed || self.batches.wait(patience)
+    }
 }
 
 impl Iterator for Epoch {

@@ -1,6 +1,6 @@
 //! Tables for programs: a line per cell.
 
-use super::Comparison;
+use super::{super::spreadsheet, Comparison};
 
 const HEADER: [&str; 9] =
     ["table", "method", "role", "score", "mean", "deviation", "runs", "best", "change"];
@@ -15,7 +15,7 @@ pub(super) fn document(comparison: &Comparison) -> String {
                 let Some(value) = cell.value else { continue };
                 let record = [
                     table.key.to_owned(),
-                    row.label.clone(),
+                    spreadsheet::name(&row.label).into_owned(),
                     row.role.name().to_owned(),
                     column.key.to_owned(),
                     value.mean.to_string(),

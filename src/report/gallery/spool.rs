@@ -1,19 +1,22 @@
 //! Exhibits on disk until it is known which of them are shown.
 
 use std::{
-    fs::{self, File},
     io::{Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
 
 use super::Exhibit;
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    run::PartFile,
+};
 
 /// A file of exhibits, in the order of the split; it is removed with this value.
 #[derive(Debug)]
 pub struct Spool {
-    path: PathBuf,
-    file: File,
+    part: PartFile,
+    /// For messages.
+    folder: PathBuf,
     /// Where each exhibit starts and how long its parts are.
     places: Vec<Place>,
     end: u64,
@@ -28,12 +31,11 @@ struct Place {
 }
 
 impl Spool {
-    /// Starts a file at `path`.
-    pub fn create(path: &Path) -> Result<Self> {
-        let mut options = File::options();
-        let file = options.read(true).write(true).create(true).truncate(true).open(path);
-        let file = file.map_err(Error::file("create", path))?;
-        Ok(Self { path: path.to_owned(), file, places: Vec::new(), end: 0 })
+    /// Starts a file in a folder, under a name of its own.
+    pub fn create(folder: &Path) -> Result<Self> {
+        let part = PartFile::beside(&folder.join("gallery"));
+        let part = part.map_err(Error::file("write into", folder))?;
+        Ok(Self { part, folder: folder.to_owned(), places: Vec::new(), end: 0 })
     }
 
     /// Adds the next exhibit.
@@ -46,7 +48,7 @@ impl Spool {
             truth: truth.as_ref().map(Vec::len),
         });
         for part in [Some(image), Some(map), truth.as_ref()].into_iter().flatten() {
-            self.file.write_all(part).map_err(Error::file("write", &self.path))?;
+            self.part.file.write_all(part).map_err(Error::file("write into", &self.folder))?;
             self.end += part.len() as u64;
         }
         Ok(())
@@ -57,19 +59,12 @@ impl Spool {
         let Place { start, image, map, truth } = self.places[index];
         let mut parts = [image, map, truth.unwrap_or(0)].map(|length| vec![0; length]);
         let mut read = || {
-            self.file.seek(SeekFrom::Start(start))?;
-            parts.iter_mut().try_for_each(|part| self.file.read_exact(part))
+            self.part.file.seek(SeekFrom::Start(start))?;
+            parts.iter_mut().try_for_each(|part| self.part.file.read_exact(part))
         };
-        read().map_err(Error::file("read", &self.path))?;
+        read().map_err(Error::file("read from", &self.folder))?;
         let [image, map, mask] = parts;
         Ok(Exhibit { image, map, truth: truth.map(|_| mask) })
-    }
-}
-
-impl Drop for Spool {
-    fn drop(&mut self) {
-        // What is left behind is hidden and harmless.
-        let _ = fs::remove_file(&self.path);
     }
 }
 
@@ -80,18 +75,17 @@ mod tests {
     #[test]
     fn exhibits_come_back_in_any_order_and_the_file_goes() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("spool");
         let exhibit = |n: u8| Exhibit {
             image: vec![n; 3],
             map: vec![n; usize::from(n)],
             truth: n.is_multiple_of(2).then(|| vec![n; 2]),
         };
-        let mut spool = Spool::create(&path).unwrap();
+        let mut spool = Spool::create(folder.path()).unwrap();
         (0..5).for_each(|n| spool.push(&exhibit(n)).unwrap());
         for n in [3, 0, 4, 1] {
             assert_eq!(spool.get(usize::from(n)).unwrap(), exhibit(n));
         }
         drop(spool);
-        assert!(!path.exists());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

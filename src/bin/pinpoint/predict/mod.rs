@@ -10,7 +10,10 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc::{self, RecvTimeoutError},
     },
+    thread,
+    time::Duration,
 };
 
 use anyhow::{Context, bail};
@@ -24,6 +27,7 @@ use pinpoint::{
     },
     device,
     metrics::ThresholdRule,
+    model::footprint,
     predict::{Answer, Method, Tiling, Trained},
     refine::Preset,
     run::open_run,
@@ -36,9 +40,13 @@ use self::{
 };
 use crate::{
     choice::{PRESETS, named},
+    machine::require_memory,
     train::use_threads,
     ui::Ui,
 };
+
+/// How long a signal may wait for an image that is being decoded.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Find the object in new images: masks, classes, boxes
 #[derive(Debug, clap::Args)]
@@ -117,21 +125,32 @@ impl Predict {
         let max_megapixels = config.data.max_megapixels;
         let settings = EvalSettings { workers: threads, max_megapixels };
         let paths = inputs.images.iter().map(|input| input.path.clone()).collect();
-        let prepared = prefetch(paths, config.preprocess.clone(), settings, tiling.max_pixels());
+        let mut prepared =
+            prefetch(paths, config.preprocess.clone(), settings, tiling.max_pixels());
         let method = Trained::open(&run, &device::open(&self.device)?)?;
+        method.note().into_iter().for_each(|note| ui.note(note));
+        require_memory(
+            footprint::of_prediction(&config, method.classes().len(), tiling.max_pixels() as f64),
+            "a window of this size",
+            "lower `--tile`",
+        )?;
+        let stop = listen_for_signals()?;
+        let preprocess = &config.preprocess;
         let examiner =
-            Examiner { method: &method, preprocess: &config.preprocess, max_megapixels, tiling };
+            Examiner { method: &method, preprocess, max_megapixels, tiling, stop: &stop };
         let writer = Writer { out: &out, inputs: &inputs, classes: method.classes(), wanted };
 
-        let stop = listen_for_signals()?;
         let mut tally = Tally {
             failed: inputs.problems.len(),
             ..Tally::new(ui, self.json, inputs.images.len())
         };
-        for (input, prepared) in inputs.images.iter().zip(prepared) {
+        for input in &inputs.images {
+            // A file that takes long to decode must not keep a signal waiting.
+            while !prepared.wait(PATIENCE) && !stop.load(Ordering::Relaxed) {}
             if stop.load(Ordering::Relaxed) {
                 break;
             }
+            let Some(prepared) = prepared.next() else { break };
             let outcome = prepared.map_err(Into::into).and_then(|prepared| {
                 let (image, answer) = examiner.examine(input, prepared)?;
                 writer.write(input, &image, answer)
@@ -180,6 +199,8 @@ struct Examiner<'a> {
     preprocess: &'a PreprocessConfig,
     max_megapixels: u32,
     tiling: Tiling,
+    /// Set once the process is asked to end.
+    stop: &'a AtomicBool,
 }
 
 impl Examiner<'_> {
@@ -194,7 +215,7 @@ impl Examiner<'_> {
     }
 
     fn examine_large(&self, path: &Path) -> anyhow::Result<(RgbImage, Answer)> {
-        let image = read_rgb(path, self.max_megapixels)?;
+        let image = self.read_large(path)?;
         let size = Size::of(&image);
         check_upscaled(path, size, self.preprocess.upscale_short_side, self.max_megapixels)?;
         let geometry = EvalGeometry::new(size, self.preprocess);
@@ -214,6 +235,22 @@ impl Examiner<'_> {
             )
         })?;
         Ok((image, answer))
+    }
+}
+
+impl Examiner<'_> {
+    /// Decodes in the background, so that a signal need not wait for the end of it.
+    fn read_large(&self, path: &Path) -> anyhow::Result<RgbImage> {
+        let (send, receive) = mpsc::channel();
+        let (file, limit) = (path.to_owned(), self.max_megapixels);
+        thread::spawn(move || send.send(read_rgb(&file, limit)));
+        loop {
+            match receive.recv_timeout(PATIENCE) {
+                Ok(image) => return Ok(image?),
+                Err(RecvTimeoutError::Timeout) if !self.stop.load(Ordering::Relaxed) => {}
+                Err(_) => bail!("interrupted while reading `{}`", path.display()),
+            }
+        }
     }
 }
 

@@ -37,7 +37,7 @@ use self::{
 use crate::{
     compare::write,
     evaluate::Evaluate,
-    train::{listen, open_data, use_threads},
+    train::{listen, open_data, require_memory_of, use_threads},
     ui::{Progress, Ui},
 };
 
@@ -249,13 +249,13 @@ impl Workplace<'_> {
         let folder = job.folder(&self.study.out);
         let run = match RunDir::exists(&folder) {
             true => RunDir::reopen(&folder, config)?,
-            false => RunDir::create(&folder, config)?,
+            false => RunDir::plan(&folder)?,
         };
         // A run that has begun to learn by itself goes on with that.
         if let Work::Adopt(_, earlier) = job.work
             && (run.adopted().is_some() || !run.checkpoint().exists())
         {
-            self.adopt(job, &run, &self.jobs[earlier], failed)?;
+            self.adopt(job, config, &run, &self.jobs[earlier], failed)?;
             return Ok(Outcome::Done);
         }
         let dataset = self.study.open(config)?;
@@ -265,7 +265,9 @@ impl Workplace<'_> {
             weights: self.study.weights.as_deref(),
             device: device::open(&self.study.device)?,
             workers: self.workers,
+            every_byte: false,
         };
+        require_memory_of(&task)?;
         let mut watch = Watch {
             name: &job.name,
             run: &run,
@@ -283,11 +285,19 @@ impl Workplace<'_> {
     }
 
     /// Takes over the training of an earlier job.
-    fn adopt(&self, job: &Job, run: &RunDir, from: &Job, failed: &[&str]) -> anyhow::Result<()> {
+    fn adopt(
+        &self,
+        job: &Job,
+        config: &Config,
+        run: &RunDir,
+        from: &Job,
+        failed: &[&str],
+    ) -> anyhow::Result<()> {
         if failed.contains(&from.name.as_str()) {
             bail!("its training is that of `{}`, which failed", from.name);
         }
         if !run.checkpoint().exists() {
+            run.begin(config, None)?;
             run.adopt(&RunDir::open(&from.folder(&self.study.out))?)?;
             self.progress.say(&format!("{}: trained as {}", job.name, from.name));
         }

@@ -1,0 +1,210 @@
+//! What a run was started from: initial weights and images, known again by content.
+
+use std::{
+    io::{self, Read as _, Seek as _, SeekFrom},
+    path::Path,
+};
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::{INPUTS, RunDir};
+use crate::{
+    data::Dataset,
+    digest::Digest,
+    error::{Error, Result},
+    regular,
+};
+
+/// What a run was started from, as `inputs.json` and the report keep it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inputs {
+    /// The weight file that training started from; none if weights were drawn.
+    pub weights: Option<WeightFile>,
+    /// The images of the training and validation splits.
+    pub images: Fingerprint,
+}
+
+/// A weight file, by name for people and by content for us.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WeightFile {
+    /// The last part of its path.
+    pub name: String,
+    /// Of its bytes, in hexadecimal digits.
+    pub sha256: String,
+}
+
+/// Image files, by content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// How many there are.
+    pub files: usize,
+    /// Their length together.
+    pub bytes: u64,
+    /// Whether every byte was looked at, or a sample of each file.
+    pub every_byte: bool,
+    /// Of the length and the bytes of each file, in the order of the splits.
+    pub sha256: String,
+}
+
+/// Bytes looked at in each of the places of a file that is sampled.
+const SAMPLE: u64 = 4096;
+
+impl Inputs {
+    /// Looks at what a run is to start from.
+    pub fn of(dataset: &Dataset, weights: Option<&Path>, every_byte: bool) -> Result<Self> {
+        let weights = weights.map(WeightFile::of).transpose()?;
+        let images =
+            dataset.train.iter().chain(&dataset.valid).map(|sample| sample.image.as_path());
+        Ok(Self { weights, images: Fingerprint::of(&images.collect::<Vec<_>>(), every_byte)? })
+    }
+}
+
+impl WeightFile {
+    /// Reads a weight file to know it again.
+    pub fn of(path: &Path) -> Result<Self> {
+        let mut digest = Digest::default();
+        let file = regular::open(path).map_err(Error::file("read", path))?;
+        digest.add_all(file).map_err(Error::file("read", path))?;
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Ok(Self { name, sha256: digest.hex() })
+    }
+}
+
+impl Fingerprint {
+    /// Looks at files: at their length and their start, middle and end, or at every byte.
+    pub fn of(files: &[&Path], every_byte: bool) -> Result<Self> {
+        let one = |path: &&Path| {
+            let (length, digest) = look(path, every_byte).map_err(Error::file("read", path))?;
+            Ok((length, digest.hex()))
+        };
+        let seen: Vec<(u64, String)> = files.par_iter().map(one).collect::<Result<_>>()?;
+        let mut whole = Digest::default();
+        for (length, digest) in &seen {
+            whole.add(format!("{length} {digest}\n").as_bytes());
+        }
+        let bytes = seen.iter().map(|(length, _)| length).sum();
+        Ok(Self { files: files.len(), bytes, every_byte, sha256: whole.hex() })
+    }
+}
+
+fn look(path: &Path, every_byte: bool) -> io::Result<(u64, Digest)> {
+    let mut file = regular::open(path)?;
+    let length = file.metadata()?.len();
+    let mut digest = Digest::default();
+    if every_byte || length <= 3 * SAMPLE {
+        digest.add_all(file)?;
+        return Ok((length, digest));
+    }
+    for place in [0, length / 2, length - SAMPLE] {
+        file.seek(SeekFrom::Start(place))?;
+        digest.add_all(file.by_ref().take(SAMPLE))?;
+    }
+    Ok((length, digest))
+}
+
+impl RunDir {
+    /// What the run was started from; none if an older version started it, or nobody has.
+    pub fn inputs(&self) -> Result<Option<Inputs>> {
+        let path = self.root.join(INPUTS);
+        let text = match regular::read_text(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            outcome => outcome.map_err(Error::file("read", &path))?,
+        };
+        serde_json::from_str(&text).map(Some).map_err(|error| Error::Run {
+            path,
+            problem: format!("unreadable record of what the run was started from ({error})"),
+            remedy: "restore the file, or start a new run in another `--out`".to_owned(),
+        })
+    }
+
+    /// Looks at what training is given, and refuses to go on with anything but what the run
+    /// was started from.
+    ///
+    /// A run whose checkpoint exists needs no weight file; if one is given, it must be the same.
+    pub fn require_inputs(
+        &self,
+        dataset: &Dataset,
+        weights: Option<&Path>,
+        every_byte: bool,
+    ) -> Result<Inputs> {
+        let Some(before) = self.inputs()? else { return Inputs::of(dataset, weights, every_byte) };
+        let now = Inputs::of(dataset, weights, before.images.every_byte)?;
+        let refuse = |problem: String, remedy: &str| {
+            Err(Error::Run { path: self.root.clone(), problem, remedy: remedy.to_owned() })
+        };
+        if now.images != before.images {
+            return refuse(
+                "the images have changed since the run was started: same names, other content"
+                    .to_owned(),
+                "put the old images back, or start a new run in another `--out`",
+            );
+        }
+        match (&before.weights, &now.weights) {
+            (Some(old), Some(new)) if old.sha256 != new.sha256 => refuse(
+                format!(
+                    "the run was started from other weights (`{}`, SHA-256 {})",
+                    old.name, old.sha256
+                ),
+                "give the weights it was started from, or none",
+            ),
+            (None, Some(_)) => refuse(
+                "the run was started from drawn weights, not from a weight file".to_owned(),
+                "resume without `--weights`, or start a new run in another `--out`",
+            ),
+            (Some(old), None) if !self.checkpoint().exists() => refuse(
+                format!(
+                    "the run was stopped before it had loaded its weights (`{}`, SHA-256 {})",
+                    old.name, old.sha256
+                ),
+                "resume with the `--weights` it was started from",
+            ),
+            _ => Ok(before),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_sample_sees_length_start_middle_and_end_and_every_byte_sees_the_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("image");
+        let print = |change: Option<usize>, length: usize, every_byte: bool| {
+            let mut bytes = vec![7; length];
+            change.into_iter().for_each(|at| bytes[at] = 8);
+            fs::write(&path, bytes).unwrap();
+            Fingerprint::of(&[&path], every_byte).unwrap().sha256
+        };
+        for every_byte in [false, true] {
+            let whole = print(None, 100_000, every_byte);
+            assert_eq!(whole, print(None, 100_000, every_byte));
+            assert_ne!(whole, print(None, 100_001, every_byte));
+            for at in [0, 50_000, 99_999] {
+                assert_ne!(whole, print(Some(at), 100_000, every_byte), "{at}");
+            }
+            assert_eq!(whole == print(Some(20_000), 100_000, every_byte), !every_byte);
+        }
+        // Of a small file, every byte is in the sample.
+        assert_ne!(print(None, 9000, false), print(Some(4500), 9000, false));
+    }
+
+    #[test]
+    fn files_are_told_apart_by_order_and_by_where_one_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+        let print = |first: &str, second: &str| {
+            fs::write(&a, first).unwrap();
+            fs::write(&b, second).unwrap();
+            Fingerprint::of(&[&a, &b], false).unwrap()
+        };
+        let one = print("xy", "z");
+        assert_eq!((one.files, one.bytes), (2, 3));
+        assert_ne!(one.sha256, print("x", "yz").sha256);
+        assert_ne!(one.sha256, print("z", "xy").sha256);
+    }
+}

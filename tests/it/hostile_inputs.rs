@@ -1,0 +1,213 @@
+//! Names, files and numbers that mean harm, or that a slip of the hand made.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use assert_cmd::cargo::CommandCargoExt as _;
+use image::{GrayImage, Luma, RgbImage};
+use pinpoint::data::image::{read_rgb, read_size};
+
+use crate::train::{Workshop, failure};
+
+fn pinpoint(arguments: &[&str]) -> Output {
+    Command::cargo_bin("pinpoint").unwrap().args(arguments).output().unwrap()
+}
+
+/// A dataset of two classes of two test images each, with masks of one value.
+fn dataset(folder: &Path, classes: [&str; 2], mask: u8) {
+    for class in classes {
+        for split in ["train", "test"] {
+            for number in 0..2 {
+                let name = format!("{split}/{class}/=cmd {number}.png");
+                let [image, truth] = [folder.join(&name), folder.join("masks").join(&name)];
+                for path in [&image, &truth] {
+                    fs::create_dir_all(path.parent().unwrap()).unwrap();
+                }
+                RgbImage::new(16, 16).save(image).unwrap();
+                GrayImage::from_pixel(16, 16, Luma([mask])).save(truth).unwrap();
+            }
+        }
+    }
+}
+
+fn all_ones(data: &Path, report: &Path) -> Output {
+    let (data, report) = (data.to_str().unwrap(), report.to_str().unwrap());
+    pinpoint(&["evaluate", "--method", "all-ones", "--data", data, "--report", report])
+}
+
+#[test]
+fn masks_that_are_all_full_or_all_empty_are_warned_of() {
+    for (mask, told) in [(255, "every pixel of every mask"), (0, "no pixel of any mask")] {
+        let folder = tempfile::tempdir().unwrap();
+        dataset(folder.path(), ["a", "b"], mask);
+        let output = all_ones(folder.path(), &folder.path().join("report"));
+        assert!(output.status.success(), "{output:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(stderr.contains("warning:") && stderr.contains(told), "{stderr}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn names_neither_steer_the_terminal_nor_become_formulas() {
+    let folder = tempfile::tempdir().unwrap();
+    dataset(folder.path(), ["=HYPERLINK(1)", "b\x1b[2J"], 255);
+    fs::write(folder.path().join("test/b\x1b[2J/bad\x1b]0;x\x07.png"), "no image").unwrap();
+    let report = folder.path().join("report");
+    let data = folder.path().to_str().unwrap();
+    let outputs = [all_ones(folder.path(), &report), pinpoint(&["data", "check", data])];
+    for output in outputs {
+        for stream in [&output.stdout, &output.stderr] {
+            let hostile = stream.iter().any(|byte| [0x1b, 0x07].contains(byte));
+            assert!(!hostile, "{:?}", String::from_utf8_lossy(stream));
+        }
+    }
+    fs::remove_file(folder.path().join("test/b\x1b[2J/bad\x1b]0;x\x07.png")).unwrap();
+    let output = all_ones(folder.path(), &report);
+    assert!(output.status.success(), "{output:?}");
+    for table in ["metrics.csv", "classes.csv"] {
+        let text = fs::read_to_string(report.join(table)).unwrap();
+        assert!(text.contains("'=HYPERLINK(1)"), "{table}: {text}");
+        for cell in text.lines().flat_map(|line| line.split(',')) {
+            assert!(!cell.trim_matches('"').starts_with('='), "{table}: {cell}");
+        }
+    }
+}
+
+/// A lossless WebP of one colour, `side`² pixels in a few bytes, and some that mean nothing.
+fn blank_webp(side: u32, padding: usize) -> Vec<u8> {
+    // Signature, sizes less one, no alpha, version 0; no transform, no cache, no meta codes.
+    let mut bits: Vec<bool> = Vec::new();
+    let mut push = |value: u32, count: u32| bits.extend((0..count).map(|i| value >> i & 1 == 1));
+    push(0x2f, 8);
+    push(side - 1, 14);
+    push(side - 1, 14);
+    push(0, 4);
+    push(0, 3);
+    for _ in 0..5 {
+        // A simple code of one symbol of one bit: it takes no bits per pixel.
+        push(0b0001, 4);
+    }
+    let mut data: Vec<u8> = bits
+        .chunks(8)
+        .map(|byte| byte.iter().enumerate().map(|(i, bit)| u8::from(*bit) << i).sum())
+        .collect();
+    data.resize(data.len().next_multiple_of(2), 0);
+    let mut chunks = [b"VP8L", &(data.len() as u32).to_le_bytes()[..], &data].concat();
+    if padding > 0 {
+        chunks.extend(b"JUNK");
+        chunks.extend((padding as u32).to_le_bytes());
+        chunks.resize(chunks.len() + padding, 0);
+    }
+    let length = chunks.len() as u32 + 4;
+    [b"RIFF", &length.to_le_bytes()[..], b"WEBP", &chunks].concat()
+}
+
+#[test]
+fn a_picture_of_millions_of_pixels_in_a_few_bytes_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bomb.webp");
+    fs::write(&path, blank_webp(64, 0)).unwrap();
+    assert_eq!(read_rgb(&path, 200).unwrap().dimensions(), (64, 64));
+    fs::write(&path, blank_webp(12_960, 0)).unwrap();
+    let started = Instant::now();
+    for message in [
+        read_size(&path, 200).unwrap_err().to_string(),
+        read_rgb(&path, 200).unwrap_err().to_string(),
+    ] {
+        assert!(message.contains("12960×12960") && message.contains("bomb.webp"), "{message}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(1));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_signal_does_not_wait_for_a_file_that_takes_long_to_decode() {
+    let workshop = Workshop::new();
+    assert!(workshop.train("run", &["--epochs", "1"]).status.success());
+    // Long enough for its pixels not to look hostile, and slow all the same.
+    let slow = workshop.run_dir("slow.webp");
+    fs::write(&slow, blank_webp(14_000, 14_000 * 14_000 / 1000)).unwrap();
+    let mut command = Command::cargo_bin("pinpoint").unwrap();
+    command.arg("predict").arg(workshop.run_dir("run")).arg(&slow);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    thread::sleep(Duration::from_millis(500));
+    if child.try_wait().unwrap().is_some() {
+        eprintln!("skipped: this machine decodes 196 megapixels in half a second");
+        return;
+    }
+    let asked = Instant::now();
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    let status = child.wait().unwrap();
+    assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+    assert_eq!(status.code(), Some(2), "nothing was done");
+}
+
+/// Runs a command that must end by itself, and soon.
+#[cfg(unix)]
+fn within(mut command: Command, limit: Duration) -> Output {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if started.elapsed() > limit {
+            child.kill().unwrap();
+            panic!("{command:?} hangs");
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+#[cfg(unix)]
+fn pipes_and_devices_are_no_files() {
+    let workshop = Workshop::new();
+    assert!(workshop.train("run", &["--epochs", "1"]).status.success());
+    let pipe = workshop.run_dir("pipe.npy");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let limit = Duration::from_secs(20);
+    for file in [pipe.to_str().unwrap(), "/dev/zero"] {
+        for flag in ["--config", "--weights"] {
+            let message = failure(&within(workshop.command("new", &[flag, file]), limit));
+            assert!(message.contains("not a regular file") && message.contains(file), "{message}");
+        }
+        let mut refine = Command::cargo_bin("pinpoint").unwrap();
+        let image = workshop.run_dir("image.png");
+        RgbImage::new(8, 8).save(&image).unwrap();
+        refine.arg("crf").arg(image).arg(file).arg("--out").arg(workshop.run_dir("out.npy"));
+        let refused = within(refine, limit);
+        assert!(!refused.status.success(), "{refused:?}");
+    }
+    let checkpoint = workshop.run_dir("run/state/checkpoint.safetensors");
+    fs::remove_file(&checkpoint).unwrap();
+    fs::rename(&pipe, &checkpoint).unwrap();
+    let message = failure(&within(workshop.command("run", &["--epochs", "1", "--resume"]), limit));
+    assert!(message.contains("not a regular file"), "{message}");
+}
+
+#[test]
+fn more_threads_or_memory_than_there_is_are_refused_with_what_to_change() {
+    let workshop = Workshop::new();
+    let message = failure(&workshop.train("run", &["--threads", "100000"]));
+    assert!(message.contains("--threads 100000") && message.contains("hint:"), "{message}");
+    let message = failure(&workshop.train("run", &["--set", "pool.maps_per_class=1000000000"]));
+    assert!(message.contains("pool.maps_per_class"), "{message}");
+    if cfg!(target_os = "linux") {
+        let huge = [
+            "--set",
+            "model.backbone=resnet101",
+            "--set",
+            "preprocess.crop=16384",
+            "--set",
+            "train.batch_size=12",
+        ];
+        let message = failure(&workshop.train("run", &huge));
+        assert!(message.contains("GiB") && message.contains("preprocess.crop"), "{message}");
+    }
+    assert!(!workshop.run_dir("run").exists());
+}
