@@ -32,7 +32,7 @@ pub use self::{
         Alignment, Backbone, Cells, Decision, Evidence, Kernels, MaskConfig, MaskGradient,
         ModelConfig, PoolConfig, Statistics, Stem,
     },
-    probe::{ProbeConfig, Views},
+    probe::{ProbeConfig, Teachers, Views},
     train::{Keep, OptimizerConfig, Rule, Tie, TrainConfig},
 };
 

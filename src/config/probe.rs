@@ -18,14 +18,35 @@ pub struct ProbeConfig {
     pub cells: usize,
     /// Memory for the cells of all training images, in MiB; fewer are kept where it is short.
     pub memory_mib: usize,
+    /// Which linear heads teach where the object is.
+    pub teachers: Teachers,
     /// Teachers of each kind, from different random starts.
     pub heads: usize,
+    /// Rounds in which a teacher's map is sharpened by its own image.
+    pub sharpening: usize,
     /// Students, from different random starts.
     pub students: usize,
+    /// How often students are trained, each time on the masks of those before.
+    pub generations: usize,
+    /// Share of the image's own discriminant in the final map; the rest is the students'.
+    pub own_image: f64,
     /// Views of each image whose features are averaged, in training and in prediction.
     pub views: Views,
     /// Spread of the Gaussian that smooths maps, in cells.
     pub smoothing: f64,
+}
+
+/// Which linear heads teach where the object is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Teachers {
+    /// Both kinds, with the same weight.
+    #[default]
+    Both,
+    /// Masks through which a trained classifier tells the class.
+    MaskHeads,
+    /// Masks through which held-out images are told, and beside which they are not.
+    HeldOut,
 }
 
 /// Views of each image whose features are averaged.
@@ -55,6 +76,9 @@ impl ProbeConfig {
         );
         require((1..=100).contains(&self.heads), "probe.heads", "must be in [1, 100]");
         require((1..=100).contains(&self.students), "probe.students", "must be in [1, 100]");
+        require(self.sharpening <= 100, "probe.sharpening", "must be at most 100");
+        require((1..=100).contains(&self.generations), "probe.generations", "must be in [1, 100]");
+        require((0.0..=1.0).contains(&self.own_image), "probe.own_image", "must be in [0, 1]");
         require((0.0..=100.0).contains(&self.smoothing), "probe.smoothing", "must be in [0, 100]");
     }
 }
@@ -67,8 +91,12 @@ impl Default for ProbeConfig {
             dimensions: 64,
             cells: 2000,
             memory_mib: 1024,
+            teachers: Teachers::Both,
             heads: 3,
+            sharpening: 2,
             students: 2,
+            generations: 2,
+            own_image: 0.7,
             views: Views::One,
             smoothing: 1.5,
         }

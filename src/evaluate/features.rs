@@ -99,6 +99,7 @@ mod tests {
     use crate::{
         config::Config,
         model::{Model, params},
+        run::write_atomically,
     };
 
     fn saved(backbone: Backbone, folder: &Path) -> std::path::PathBuf {
@@ -106,7 +107,8 @@ mod tests {
         config.model.backbone = backbone;
         let model = Model::new(&config, 2, &device::cpu());
         let path = folder.join("w.safetensors");
-        weights::write(&path, &params::collect(&model), &"a note").unwrap();
+        let content = weights::encode(&params::collect(&model), &"a note");
+        write_atomically(&path, &content).unwrap();
         path
     }
 
@@ -127,7 +129,7 @@ mod tests {
     fn what_has_no_backbone_is_refused_with_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("w.safetensors");
-        weights::write(&path, &weights::Arrays::new(), &"a note").unwrap();
+        write_atomically(&path, &weights::encode(&weights::Arrays::new(), &"a note")).unwrap();
         let message = Features::open(&path).unwrap_err().to_string();
         assert!(
             message.contains("no residual network") && message.contains("--weights"),

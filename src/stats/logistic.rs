@@ -133,6 +133,9 @@ struct Problem {
     penalty: f64,
 }
 
+/// A loss and its gradient.
+type Slope = (f64, DMatrix<f64>);
+
 /// A step and what the gradient changed by.
 struct Pair {
     step: DMatrix<f64>,
@@ -182,7 +185,7 @@ impl Problem {
         loss: f64,
         mut step: DMatrix<f64>,
         slope: f64,
-    ) -> Option<(DMatrix<f64>, (f64, DMatrix<f64>))> {
+    ) -> Option<(DMatrix<f64>, Slope)> {
         let mut length = 1.0;
         for _ in 0..40 {
             let found = self.loss_and_gradient(&(weights + &step));
@@ -195,7 +198,7 @@ impl Problem {
         None
     }
 
-    fn loss_and_gradient(&self, weights: &DMatrix<f64>) -> (f64, DMatrix<f64>) {
+    fn loss_and_gradient(&self, weights: &DMatrix<f64>) -> Slope {
         let mut scores = weights * &self.inputs;
         let mut loss = 0.0;
         for (mut image, &label) in scores.column_iter_mut().zip(&self.labels) {

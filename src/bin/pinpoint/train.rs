@@ -153,6 +153,12 @@ pub(crate) fn train(task: &Task<'_>, run: &RunDir, ui: &mut Ui) -> anyhow::Resul
 /// Refuses training that could only end for want of memory.
 pub(crate) fn require_memory_of(task: &Task<'_>) -> anyhow::Result<()> {
     let Task { config, dataset, .. } = task;
+    if config.method == "probe" {
+        // One image at a time, without gradients, beside the cells that are kept.
+        let kept = (config.probe.memory_mib as f64) * 1_048_576.0;
+        let remedy = "lower `probe.memory_mib`";
+        return require_memory(kept, "the features of the training images", remedy);
+    }
     require_memory(
         footprint::of_training(config, dataset.classes.len(), dataset.train.len()),
         "a step of training",

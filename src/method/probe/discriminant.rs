@@ -22,10 +22,6 @@ use crate::stats::cut;
 
 /// How sharply the map of a teacher is cut, in spreads of the map.
 const SHARPNESS: f32 = 4.0;
-/// Rounds in which the map of a teacher is sharpened.
-const ROUNDS: usize = 2;
-/// Share of the discriminant in the final map; the rest is the student's own.
-const OWN_IMAGE: f32 = 0.7;
 /// A guess is never quite certain.
 const DOUBT: f32 = 1e-3;
 /// Added to the covariance within the sides: features are white over all images, not in each.
@@ -46,12 +42,12 @@ impl Features<'_> {
         smooth(map, self.grid, self.sigma)
     }
 
-    /// A teacher's map, sharpened; the cut between the sides is that of [`cut`].
+    /// A teacher's map, sharpened in so many rounds; the sides are those of [`cut`].
     ///
     /// A constant map becomes zero: there is no guess to start from.
-    pub(super) fn sharpen(&self, map: &[f32], beta: f64) -> Vec<f32> {
+    pub(super) fn sharpen(&self, map: &[f32], beta: f64, rounds: usize) -> Vec<f32> {
         let mut map = standardized(map);
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds {
             let Some(middle) = cut(&map, beta) else { break };
             let guess: Vec<f32> =
                 map.iter().map(|value| sigmoid(SHARPNESS * (value - middle))).collect();
@@ -61,14 +57,14 @@ impl Features<'_> {
         map
     }
 
-    /// A student's logits, sharpened: above zero is foreground.
-    pub(super) fn settle(&self, logits: &[f32]) -> Vec<f32> {
+    /// The logits of students, mixed with a `share` of what the image itself makes of them.
+    pub(super) fn settle(&self, logits: &[f32], share: f32) -> Vec<f32> {
         let guess: Vec<f32> =
             logits.iter().map(|&logit| sigmoid(logit).clamp(DOUBT, 1.0 - DOUBT)).collect();
         let own = self.smooth(&self.log_odds(&guess));
         let mut settled = vec![0.0; logits.len()];
-        add_scaled(&mut settled, 1.0 - OWN_IMAGE, logits);
-        add_scaled(&mut settled, OWN_IMAGE, &own);
+        add_scaled(&mut settled, 1.0 - share, logits);
+        add_scaled(&mut settled, share, &own);
         settled
     }
 
@@ -140,9 +136,9 @@ mod tests {
     #[test]
     fn a_noisy_map_is_sharpened_by_features_that_agree_with_it() {
         let (map, cells) = noisy();
-        let sharper = features(&cells).sharpen(&map, 0.0);
+        let sharper = features(&cells).sharpen(&map, 0.0, 2);
         assert!(wrong(&map) > 80 && wrong(&sharper) < 40, "{} {}", wrong(&map), wrong(&sharper));
-        let settled = features(&cells).settle(&map);
+        let settled = features(&cells).settle(&map, 0.7);
         assert!(wrong(&settled) < wrong(&map) / 2, "{}", wrong(&settled));
     }
 
@@ -150,14 +146,15 @@ mod tests {
     fn opposite_logits_settle_to_the_opposite() {
         let (map, cells) = noisy();
         let opposite: Vec<f32> = map.iter().map(|value| -value).collect();
-        let (one, other) = (features(&cells).settle(&map), features(&cells).settle(&opposite));
+        let (one, other) =
+            (features(&cells).settle(&map, 0.7), features(&cells).settle(&opposite, 0.7));
         assert!(one.iter().zip(&other).all(|(a, b)| (a + b).abs() < 1e-3));
     }
 
     #[test]
     fn a_constant_map_says_nothing() {
         let features = Features { cells: &[1.0, 2.0, 3.0, 4.0], grid: [2, 2], sigma: 1.0 };
-        assert_eq!(features.sharpen(&[3.0; 4], 0.0), [0.0; 4]);
+        assert_eq!(features.sharpen(&[3.0; 4], 0.0, 2), [0.0; 4]);
     }
 
     #[test]

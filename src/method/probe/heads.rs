@@ -17,7 +17,7 @@ use super::{
     vector::add_scaled,
 };
 use crate::{
-    config::ProbeConfig,
+    config::{ProbeConfig, Teachers},
     stats::{HeldOut, LinearClassifier, cross_validated, cut, skewness},
 };
 
@@ -56,6 +56,8 @@ const STUDENT: StudentRule = StudentRule {
 /// Weights of the images against the penalty of the class head, to be chosen from.
 const CLASS_WEIGHTS: [f64; 3] = [0.01, 0.1, 1.0];
 
+/// How far maps lean without a small heap of foreground, as measured on objects of many sizes.
+const UPRIGHT: f64 = 0.5;
 /// Logarithms of the odds within which the image itself decides where to cut.
 const UNDECIDED: f32 = 1.0;
 
@@ -109,23 +111,26 @@ impl Heads {
         begin(0)?;
         let (classifier, held_out_error) = train_classifier(gathered, seed);
         begin(1)?;
-        let teachers = Teachers::train(cells, config.heads as u64, seed);
+        let teachers = TrainedTeachers::train(cells, config, seed);
         begin(2)?;
-        let (sides, beta) = teachers.teach(cells, config.smoothing);
+        let (mut sides, beta) = teachers.teach(cells, config);
         let students = train_students(cells, &sides, config, seed, 0);
-        begin(3)?;
-        // What the first students make of each image teaches the second.
-        let heads = Self { students, classifier, beta };
-        let sides: Vec<Vec<bool>> = (0..cells.images.len())
-            .into_par_iter()
-            .map(|image| {
-                let vectors = cells.read(image);
-                let scores = heads.mask_scores(features(cells, image, &vectors, config.smoothing));
-                scores.iter().map(|&score| score >= 0.0).collect()
-            })
-            .collect();
-        let students = train_students(cells, &sides, config, seed, 1);
-        Some((Self { students, ..heads }, Found { beta, held_out_error }))
+        let mut heads = Self { students, classifier, beta };
+        for generation in 1..config.generations {
+            begin(3)?;
+            // What the students make of each image teaches the next ones.
+            sides = (0..cells.images.len())
+                .into_par_iter()
+                .map(|image| {
+                    let vectors = cells.read(image);
+                    let features = features(cells, image, &vectors, config.smoothing);
+                    let scores = heads.mask_scores(features, config);
+                    scores.iter().map(|&score| score >= 0.0).collect()
+                })
+                .collect();
+            heads.students = train_students(cells, &sides, config, seed, generation as u64);
+        }
+        Some((heads, Found { beta, held_out_error }))
     }
 
     /// Where the scores of an image are cut: where they fall into two heaps, but no further than
@@ -135,10 +140,10 @@ impl Heads {
     }
 
     /// The score of each cell: logarithms of the odds of foreground.
-    pub(super) fn mask_scores(&self, features: Features<'_>) -> Vec<f32> {
+    pub(super) fn mask_scores(&self, features: Features<'_>, config: &ProbeConfig) -> Vec<f32> {
         let logits =
             mean(self.students.iter().map(|student| student.apply(features.cells).data.into()));
-        features.settle(&features.smooth(&logits))
+        features.settle(&features.smooth(&logits), config.own_image as f32)
     }
 
     /// The probability of each class, by the image's descriptor.
@@ -148,45 +153,46 @@ impl Heads {
     }
 }
 
-/// Linear masks of both kinds.
-struct Teachers {
-    mask_heads: Vec<LinearMask>,
-    held_out: Vec<LinearMask>,
-}
+/// Linear masks, in groups that count the same, however many heads there are in each.
+struct TrainedTeachers(Vec<Vec<LinearMask>>);
 
-impl Teachers {
-    fn train(cells: &LabelledCells, count: u64, seed: u64) -> Self {
-        let mut mask_heads: Vec<LinearMask> = (0..2 * count)
+impl TrainedTeachers {
+    fn train(cells: &LabelledCells, config: &ProbeConfig, seed: u64) -> Self {
+        let kinds: &[Kind] = match config.teachers {
+            Teachers::Both => &[mask_head, held_out],
+            Teachers::MaskHeads => &[mask_head],
+            Teachers::HeldOut => &[held_out],
+        };
+        let count = config.heads;
+        let mut heads: Vec<LinearMask> = (0..kinds.len() * count)
             .into_par_iter()
-            .map(|index| match index.checked_sub(count) {
-                None => mask_head::train(cells, &MASK_HEAD, seed, index),
-                Some(index) => held_out::train(cells, &HELD_OUT, seed, index),
-            })
+            .map(|index| kinds[index / count](cells, seed, (index % count) as u64))
             .collect();
-        let held_out = mask_heads.split_off(count as usize);
-        Self { mask_heads, held_out }
+        let groups = kinds.iter().map(|_| heads.drain(..count).collect());
+        Self(groups.collect())
     }
 
     /// Which cells of each training image are foreground, and the β that they were cut with.
-    fn teach(&self, cells: &LabelledCells, smoothing: f64) -> (Vec<Vec<bool>>, f64) {
+    fn teach(&self, cells: &LabelledCells, config: &ProbeConfig) -> (Vec<Vec<bool>>, f64) {
         let images = 0..cells.images.len();
         let maps: Vec<(Vec<f32>, f64)> = images
             .clone()
             .into_par_iter()
             .map(|image| {
                 let vectors = cells.read(image);
-                let map = self.map(features(cells, image, &vectors, smoothing));
+                let map = self.map(features(cells, image, &vectors, config.smoothing));
                 let lean = skewness(&map);
                 (map, lean)
             })
             .collect();
         let lean = maps.iter().map(|(_, lean)| lean).sum::<f64>() / maps.len().max(1) as f64;
-        let beta = (lean - 0.5).clamp(0.0, 1.0);
+        let beta = (lean - UPRIGHT).clamp(0.0, 1.0);
         let sides = images
             .into_par_iter()
             .map(|image| {
                 let vectors = cells.read(image);
-                let map = features(cells, image, &vectors, smoothing).sharpen(&maps[image].0, beta);
+                let features = features(cells, image, &vectors, config.smoothing);
+                let map = features.sharpen(&maps[image].0, beta, config.sharpening);
                 // A constant map is all background.
                 let cut = cut(&map, beta).unwrap_or(f32::INFINITY);
                 map.iter().map(|&value| value >= cut).collect()
@@ -195,15 +201,25 @@ impl Teachers {
         (sides, beta)
     }
 
-    /// Both kinds count the same, however many heads there are of each.
     fn map(&self, features: Features<'_>) -> Vec<f32> {
-        let of = |heads: &[LinearMask]| {
-            standardized(&mean(heads.iter().map(|head| standardized(&head.scores(features.cells)))))
-        };
-        let mut map = of(&self.mask_heads);
-        add_scaled(&mut map, 1.0, &of(&self.held_out));
+        let mut map = vec![0.0; features.grid[0] * features.grid[1]];
+        for group in &self.0 {
+            let scores = group.iter().map(|head| standardized(&head.scores(features.cells)));
+            add_scaled(&mut map, 1.0, &standardized(&mean(scores)));
+        }
         features.smooth(&map)
     }
+}
+
+/// Trains the head of an index.
+type Kind = fn(&LabelledCells, u64, u64) -> LinearMask;
+
+fn mask_head(cells: &LabelledCells, seed: u64, index: u64) -> LinearMask {
+    mask_head::train(cells, &MASK_HEAD, seed, index)
+}
+
+fn held_out(cells: &LabelledCells, seed: u64, index: u64) -> LinearMask {
+    held_out::train(cells, &HELD_OUT, seed, index)
 }
 
 /// The features of a training image, whose kept cells may lie several cells apart.

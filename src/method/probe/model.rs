@@ -98,7 +98,7 @@ impl Probe {
 
     fn mask(&self, cells: &[f32], grid: [usize; 2], size: [usize; 2], config: &Config) -> SoftMask {
         let features = Features { cells, grid, sigma: config.probe.smoothing };
-        let scores = self.heads.mask_scores(features);
+        let scores = self.heads.mask_scores(features, &config.probe);
         let cut = self.heads.cut(&scores);
         SoftMask::cut_at(scores, grid, size, cut)
     }
