@@ -158,11 +158,20 @@ pub struct AffineConfig {
 }
 
 impl Config {
-    /// Reads a settings file; keys it leaves out keep their defaults.
+    /// Reads the settings that a run has saved, all of them.
+    ///
+    /// A setting that the version which saved them did not have yet is what that version did.
     pub fn load(path: &Path) -> Result<Self> {
         let text = regular::read_text(path).map_err(Error::file("read", path))?;
-        toml::from_str(&text)
-            .map_err(|source| Error::Settings { path: path.to_owned(), source: source.into() })
+        let parse = || {
+            let mut table: toml::Table = text.parse()?;
+            if let Some(toml::Value::Table(mask)) = table.get_mut("mask") {
+                mask.entry("evidence").or_insert_with(|| "weighted".into());
+            }
+            Self::from_table(table)
+        };
+        parse()
+            .map_err(|source| Error::Settings { path: path.to_owned(), source: Box::new(source) })
     }
 
     /// Reads settings from a parsed table; unknown keys are refused.
@@ -221,16 +230,6 @@ impl Config {
         unet.check(&mut require);
         train.check(&mut require);
         optimizer.check(&mut require);
-        require(
-            self.method != "probe" || preprocess.eval_multiple.is_multiple_of(32),
-            "preprocess.eval_multiple",
-            "must be a multiple of 32 for a probe, so that the cells of all stages are aligned",
-        );
-        require(
-            self.method != "probe" || model.output_stride == 32,
-            "model.output_stride",
-            "must be 32 for a probe, which brings all stages to one grid itself",
-        );
         let cells = (f64::from(preprocess.crop) * model.classifier_scale) as usize;
         require(
             cells > model.output_stride,
@@ -375,6 +374,8 @@ impl Normalization {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -397,6 +398,18 @@ mod tests {
     #[test]
     fn an_unknown_key_is_refused() {
         assert!(toml::from_str::<Config>("[preprocess]\ncropp = 3").is_err());
+    }
+
+    #[test]
+    fn a_run_of_an_earlier_version_keeps_the_masks_it_had() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        let saved = toml::to_string(&Config::default()).unwrap();
+        fs::write(&path, &saved).unwrap();
+        assert_eq!(Config::load(&path).unwrap(), Config::default());
+        let earlier: Vec<&str> = saved.lines().filter(|l| !l.starts_with("evidence")).collect();
+        fs::write(&path, earlier.join("\n")).unwrap();
+        assert_eq!(Config::load(&path).unwrap().mask.evidence, Evidence::Weighted);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::{
         Judgement,
         learner::surprise,
         minmax::examine::most_probable,
-        probe::{Found, Gathered, Gathering, Heads, Plan, Probe, StageMaps},
+        probe::{self, Found, Gathered, Gathering, Heads, Plan, Probe, StageMaps},
     },
     model::{
         resnet::Resnet,
@@ -49,7 +49,7 @@ pub(super) fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) ->
             return Ok(Ending::Finished(saved.best.map(|best| best.epoch)));
         }
         Some(Checkpoint { weights: arrays, .. }) => {
-            let blank = Resnet::new(&task.config.model, &task.device);
+            let blank = Resnet::new(&probe::backbone(&task.config.model), &task.device);
             weights::load(blank, &run.checkpoint(), arrays)?.0
         }
         None => open_backbone(task, observer)?,
@@ -63,10 +63,15 @@ pub(super) fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) ->
     let Some(gathered) = gather(task, &backbone, observer)? else {
         return Ok(Ending::Interrupted);
     };
+    let features_done = started.elapsed().as_secs_f64();
     let Some((heads, found)) = train_heads(&gathered, task, observer) else {
         return Ok(Ending::Interrupted);
     };
-    observer.hear(&Event::Note(&found.to_string()));
+    let all_done = started.elapsed().as_secs_f64();
+    observer.hear(&Event::Note(&format!(
+        "features in {features_done:.1} s, heads in {:.1} s; {found}",
+        all_done - features_done
+    )));
     let train_error = train_error(&heads, &gathered);
     let probe = Probe::new(backbone, gathered.projection, heads);
     let valid = validate(&probe, task)?;
@@ -93,7 +98,10 @@ pub(super) fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) ->
         write_atomically(&path, &content)?;
     }
     run.write_metrics(&position.records)?;
-    observer.hear(&Event::Epoch(&position.records[0]));
+    if let Some(Validation { error, .. }) = valid {
+        let note = format!("{error:.1} % of validation images are misclassified");
+        observer.hear(&Event::Note(&note));
+    }
     // The checkpoint last: if killed before it, all of this is computed again.
     let path = run.save(probe.backbone(), Arrays::new(), &position)?;
     observer.hear(&Event::Saved(&path));
@@ -102,7 +110,7 @@ pub(super) fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) ->
 
 /// The backbone with the weights that were given, or with drawn ones.
 fn open_backbone(task: &Task<'_>, observer: &mut dyn Observer) -> Result<Resnet> {
-    let drawn = Resnet::drawn(&task.config.model, task.config.seed, &task.device);
+    let drawn = Resnet::drawn(&probe::backbone(&task.config.model), task.config.seed, &task.device);
     let Some(path) = task.weights else {
         observer.hear(&Event::Note(NO_WEIGHTS));
         return Ok(drawn);

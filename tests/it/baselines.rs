@@ -76,7 +76,8 @@ fn weights(run: &Path) -> Vec<u8> {
 fn every_method_trains_and_is_resumed_to_the_same_bytes_and_answers() {
     let workshop = Workshop::new();
     let dataset = Dataset::open(&workshop.data(), &OpenOptions::default()).unwrap();
-    for method in method::NAMES {
+    // The probe learns in no epochs; `probe.rs` stops and resumes it.
+    for method in method::NAMES.iter().filter(|&&method| method != "probe") {
         let output = workshop.train(method, method, &[]);
         assert!(output.status.success(), "{method}: {output:?}");
         let whole = workshop.run_dir(method);

@@ -24,6 +24,7 @@ mod method_parity;
 mod metrics_parity;
 mod parity;
 mod predict;
+mod probe;
 mod report_page;
 mod reproduce;
 mod run_integrity;

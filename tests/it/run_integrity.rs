@@ -159,7 +159,9 @@ fn runs_of_the_version_before_still_open_with_a_note() {
         assert!(told.contains("of an older version, without checksums"), "{told}");
     }
     assert!(workshop.train("whole", &[]).status.success());
-    assert!(weights(&run) == weights(&workshop.run_dir("whole")), "it ends as if uninterrupted");
+    // The best weights may be of an epoch that the version before has written.
+    let ([_, resumed], [_, whole]) = (weights(&run), weights(&workshop.run_dir("whole")));
+    assert!(resumed == whole, "it ends as if uninterrupted");
 }
 
 #[test]

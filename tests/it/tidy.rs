@@ -43,9 +43,13 @@ fn forbid(folder: &str, words: &[&str], exempt: &[&str]) {
 
 #[test]
 fn what_needs_no_tensors_does_not_import_them() {
-    for folder in ["src/data", "src/metrics", "src/report", "src/config", "crates"] {
+    for folder in ["src/data", "src/stats", "src/metrics", "src/report", "src/config", "crates"] {
         forbid(folder, &["burn::", "burn_"], &[]);
     }
+    // Heads are plain numbers: only what holds the backbone knows tensors.
+    let backbone =
+        ["features.rs", "model.rs", "arrays.rs"].map(|f| format!("src/method/probe/{f}"));
+    forbid("src/method/probe", &["burn::"], &backbone.each_ref().map(String::as_str));
     for file in ["src/method/minmax/erase.rs", "src/train/schedule.rs", "src/train/event.rs"] {
         forbid(file, &["burn::"], &[]);
     }
@@ -97,6 +101,8 @@ fn only_full_supervision_can_be_given_masks() {
     // Nor can a method read masks on its own: it is not given the dataset.
     let words = ["data::mask", "mask::read", "Dataset", "truth.masks"];
     forbid("src/method", &words, &["src/method/unet.rs"]);
+    // A probe is trained on the dataset itself, of which it takes images and labels.
+    forbid("src/train/probe.rs", &["truth", "data::mask", "mask::read"], &[]);
 }
 
 #[test]

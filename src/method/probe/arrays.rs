@@ -5,7 +5,12 @@ use std::path::Path;
 use burn::tensor::Device;
 use nalgebra::{DMatrix, DVector};
 
-use super::{heads::Heads, mlp::Mlp, model::Probe, projection::Projection};
+use super::{
+    heads::Heads,
+    mlp::Mlp,
+    model::{Probe, backbone},
+    projection::Projection,
+};
 use crate::{
     config::{Config, Stage},
     error::{Error, Result},
@@ -46,7 +51,7 @@ impl Probe {
         classes: usize,
         device: &Device,
     ) -> Result<Self> {
-        let backbone = Resnet::new(&config.model, device);
+        let backbone = Resnet::new(&backbone(&config.model), device);
         let channels = backbone.stage_channels();
         let heads = arrays.split_off(PREFIX);
         let (mut heads, rest) = split(heads);

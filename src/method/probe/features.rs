@@ -88,7 +88,7 @@ impl StageMaps {
     /// The part of each stage that lies within rows and columns of pixels.
     pub(super) fn crop(&self, inner: [Range<usize>; 2]) -> Self {
         let cut = |(stage, map): &(Stage, StageMap)| {
-            let pixels = STRIDE * self.grid[0] / map.grid[0];
+            let pixels = 4 << stage.index();
             let cells = inner.clone().map(|side| side.start / pixels..side.end.div_ceil(pixels));
             let [rows, columns] = cells.clone();
             let lines = rows.flat_map(|row| {

@@ -31,7 +31,7 @@ const MASK_HEAD: MaskHeadRule = MaskHeadRule {
     area: 0.2,
 };
 
-const HELD_OUT: HeldOutRule = HeldOutRule {
+pub(super) const HELD_OUT: HeldOutRule = HeldOutRule {
     steps: 150,
     images: 256,
     cells: 400,
@@ -58,6 +58,9 @@ const CLASS_WEIGHTS: [f64; 3] = [0.01, 0.1, 1.0];
 
 /// How far maps lean without a small heap of foreground, as measured on objects of many sizes.
 const UPRIGHT: f64 = 0.5;
+/// Images that class heads are chosen on: the first in random order, so that thirty fits stay a
+/// matter of seconds.
+const JUDGED_IMAGES: usize = 600;
 /// Logarithms of the odds within which the image itself decides where to cut.
 const UNDECIDED: f32 = 1.0;
 
@@ -252,9 +255,10 @@ fn train_classifier(gathered: &Gathered, seed: u64) -> (LinearClassifier, Option
     let Gathered { cells: LabelledCells { labels, classes, .. }, descriptors, .. } = gathered;
     let width = descriptors.first().map_or(0, Vec::len);
     let seen = |from: usize| -> Vec<&[f32]> { descriptors.iter().map(|d| &d[from..]).collect() };
+    let judged = descriptors.len().min(JUDGED_IMAGES);
     let choices = [0, gathered.last_stage].into_iter().flat_map(|from| {
         CLASS_WEIGHTS.map(|weight| {
-            let found = cross_validated(&seen(from), labels, weight, 1, seed);
+            let found = cross_validated(&seen(from)[..judged], &labels[..judged], weight, 1, seed);
             (from, weight, found)
         })
     });

@@ -75,7 +75,7 @@ pub(super) fn train(data: &LabelledCells, rule: &HeldOutRule, seed: u64, index: 
 }
 
 /// The loss of a batch, split in the middle, and its gradient by what was pooled of each image.
-fn loss(
+pub(super) fn loss(
     pooled: &[Pooled<'_>],
     targets: &DMatrix<f32>,
     rule: &HeldOutRule,

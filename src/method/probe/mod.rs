@@ -1,4 +1,14 @@
-//! Heads on frozen features.
+//! Min-max entropy on frozen features: masks in a minute, learned from labels alone.
+//!
+//! ```text
+//! image ─▶ frozen backbone ─▶ features ─▶ projection ─▶ f(x) ─▶ students ─▶ discriminant ─▶ mask
+//!                                    └─▶ descriptor ─▶ linear classifier ─▶ class
+//! train:  gather ─▶ teachers (mask_head, held_out) ─▶ cut maps ─▶ students, twice      (heads)
+//! ```
+//!
+//! `docs/method.md` §8 has the equations. Only `features` and `model` know the tensor
+//! framework; the heads are plain numbers, each trained on one thread from its own random
+//! stream, so that results do not depend on the number of threads.
 
 mod adamw;
 mod arrays;
@@ -12,6 +22,8 @@ mod held_out;
 mod mask_head;
 mod mlp;
 mod model;
+#[cfg(test)]
+mod parity;
 mod pooled;
 mod projection;
 mod ridge;
@@ -26,7 +38,7 @@ pub use self::{
     gather::{Gathered, Gathering, Plan},
     heads::{Found, Heads},
     mlp::Mlp,
-    model::{Probe, stages},
+    model::{Probe, backbone, stages},
     projection::Projection,
 };
 use crate::config::{Backbone, Config, Normalization, Stem};

@@ -10,7 +10,7 @@ use super::{
     projection::Projection,
 };
 use crate::{
-    config::{Config, ProbeConfig, Stage},
+    config::{Config, ModelConfig, ProbeConfig, Stage},
     data::{
         loader::EvalImage,
         preprocess::{InputView, Size},
@@ -71,7 +71,7 @@ impl Probe {
         let Size { width, height } = input.size();
         let size = [height as usize, width as usize];
         // What is interpolated at the border of a window sees one cell of the last stage further.
-        let tiling = tiling.for_reach(Resnet::reach(&config.model) + LAST_STRIDE);
+        let tiling = tiling.for_reach(Resnet::reach(&backbone(&config.model)) + LAST_STRIDE);
         let dimensions = self.projection.dimensions();
         let grid = size.map(|side| side.div_ceil(STRIDE));
         let mut cells = vec![0.0; grid[0] * grid[1] * dimensions];
@@ -102,6 +102,11 @@ impl Probe {
         let cut = self.heads.cut(&scores);
         SoftMask::cut_at(scores, grid, size, cut)
     }
+}
+
+/// The backbone of a probe: its stages are brought to one grid, so that none is dilated.
+pub fn backbone(config: &ModelConfig) -> ModelConfig {
+    ModelConfig { output_stride: LAST_STRIDE, ..config.clone() }
 }
 
 /// The stages that a probe looks at, in the order of the network.

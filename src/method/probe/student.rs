@@ -65,7 +65,12 @@ pub(super) fn train(
 }
 
 /// The cross-entropy of cells' sides, and its gradient by all weights.
-fn loss(student: &Mlp, cells: &[f32], kept: &[f32], targets: &[bool]) -> (f32, Vec<f32>) {
+pub(super) fn loss(
+    student: &Mlp,
+    cells: &[f32],
+    kept: &[f32],
+    targets: &[bool],
+) -> (f32, Vec<f32>) {
     let (dimensions, width) = (student.hidden.ncols(), student.hidden.nrows());
     let mut hidden = student.rectified(cells);
     hidden.as_mut_slice().iter_mut().zip(kept).for_each(|(hidden, kept)| *hidden *= kept);
