@@ -1,6 +1,6 @@
 //! A trained network, opened from its run.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, path::Path};
 
 use burn::{module::Module as _, tensor::Device};
 use image::RgbImage;
@@ -15,7 +15,7 @@ use crate::{
     },
     error::{Error, Result},
     method::{self, Finding, Learner, Visitor, learner::input, probe::Probe, tiles::TiledFinding},
-    model::weights::{self, Noted},
+    model::weights::{self, Arrays, Noted},
     run::{RunDir, WeightsNote},
 };
 
@@ -78,46 +78,49 @@ impl Network for Probe {
         Some(self.find_in_tiles(input, tiling, &of.config, &of.device))
     }
 
-    fn mask_rule(&self, _config: &Config) -> String {
-        "odds of foreground, by students and by the image's own discriminant, cut where they fall \
-         into two heaps, between 1 : e and e : 1"
-            .to_owned()
+    fn mask_rule(&self, config: &Config) -> String {
+        format!(
+            "odds of foreground, {} by the image's own discriminant and the rest by students, cut \
+             where they fall into two heaps (β = {:.2}), between 1 : e and e : 1",
+            config.probe.own_image,
+            self.beta()
+        )
     }
 }
 
 impl Trained {
     /// Opens the best weights of a run.
     pub fn open(run: &RunDir, device: &Device) -> Result<Self> {
-        struct Open<'a>(&'a RunDir, Config, &'a Device);
+        struct Open<'a> {
+            path: &'a Path,
+            arrays: Arrays,
+            config: &'a Config,
+            classes: usize,
+            device: &'a Device,
+        }
         impl Visitor for Open<'_> {
-            type Output = Result<Trained>;
-            fn visit<L: Learner + 'static>(self, learner: L) -> Result<Trained> {
-                let Self(run, config, device) = self;
-                let path = run.best();
-                let Noted { arrays, note, verified } =
-                    weights::read_with_note::<WeightsNote>(&path)?;
-                run.require_settings(&config, &note)?;
-                let network = learner.blank(&config, note.classes.len(), device);
-                let (network, loaded) = weights::load(network, &path, arrays)?;
+            type Output = Result<Box<dyn Network>>;
+            fn visit<L: Learner + 'static>(self, learner: L) -> Self::Output {
+                let Self { path, arrays, config, classes, device } = self;
+                let network = learner.blank(config, classes, device);
+                let (network, loaded) = weights::load(network, path, arrays)?;
                 if !loaded.missing.is_empty() {
                     return Err(incomplete(path, &loaded));
                 }
-                let network = Box::new(Opened { learner, network: network.valid() });
-                let (classes, device) = (note.classes, device.clone());
-                Ok(Trained { classes, config, device, network, verified })
+                Ok(Box::new(Opened { learner, network: network.valid() }))
             }
-            fn visit_probe(self) -> Result<Trained> {
-                let Self(run, config, device) = self;
-                let path = run.best();
-                let Noted { arrays, note, verified } =
-                    weights::read_with_note::<WeightsNote>(&path)?;
-                let probe = Probe::from_arrays(arrays, &path, &config, note.classes.len(), device)?;
-                let (network, device) = (Box::new(probe), device.clone());
-                Ok(Trained { classes: note.classes, config, device, network, verified })
+            fn visit_probe(self) -> Self::Output {
+                let Self { path, arrays, config, classes, device } = self;
+                Ok(Box::new(Probe::from_arrays(arrays, path, config, classes, device)?))
             }
         }
-        let config = run.config()?;
-        method::with(&config.method.clone(), Open(run, config, device))?
+        let (config, path) = (run.config()?, run.best());
+        let Noted { arrays, note, verified } = weights::read_with_note::<WeightsNote>(&path)?;
+        run.require_settings(&config, &note)?;
+        let classes = note.classes.len();
+        let open = Open { path: &path, arrays, config: &config, classes, device };
+        let network = method::with(&config.method, open)??;
+        Ok(Self { classes: note.classes, config, device: device.clone(), network, verified })
     }
 
     /// What the user should know about the weights.
@@ -190,9 +193,9 @@ impl Method for Trained {
     }
 }
 
-fn incomplete(path: PathBuf, loaded: &weights::Loaded) -> Error {
+fn incomplete(path: &Path, loaded: &weights::Loaded) -> Error {
     Error::Weights {
-        path,
+        path: path.to_owned(),
         problem: format!("weights of an incomplete network ({loaded})"),
         remedy: "give a run as `pinpoint train` wrote it".to_owned(),
     }

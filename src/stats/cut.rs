@@ -22,14 +22,15 @@ pub fn otsu(values: &[f32]) -> Option<f32> {
 }
 
 /// The cut with the least `J_β`, an edge of 256 equal bins between the lowest and the highest
-/// value; none if all values are equal.
+/// value; none if all values are equal, or none is apart from
+/// the others.
 pub fn cut(values: &[f32], beta: f64) -> Option<f32> {
     let (low, high) = values
         .iter()
         .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), &s| (low.min(s), high.max(s)));
     let width = (f64::from(high) - f64::from(low)) / BINS as f64;
-    // None either where there is no value, or one that is no number.
-    if width.partial_cmp(&0.0) != Some(std::cmp::Ordering::Greater) {
+    // None either where there is no value, or one that is no finite number.
+    if !width.is_finite() || width <= 0.0 {
         return None;
     }
     let mut histogram = [0_u64; BINS];
@@ -37,11 +38,12 @@ pub fn cut(values: &[f32], beta: f64) -> Option<f32> {
         let bin = (f64::from(value) - f64::from(low)) / width;
         histogram[(bin as usize).min(BINS - 1)] += 1;
     }
-    Some((f64::from(low) + best_cut(&histogram, beta) as f64 * width) as f32)
+    let cut = best_cut(&histogram, beta)?;
+    Some((f64::from(low) + cut as f64 * width) as f32)
 }
 
-/// The first bin of the upper side; of equals the lowest.
-fn best_cut(histogram: &[u64], beta: f64) -> usize {
+/// The first bin of the upper side, of equals the lowest; none if no side is large enough.
+fn best_cut(histogram: &[u64], beta: f64) -> Option<usize> {
     let total: u64 = histogram.iter().sum();
     let sum = |power: u32| -> u64 {
         histogram.iter().zip(0_u64..).map(|(&count, bin)| count * bin.pow(power)).sum()
@@ -49,7 +51,7 @@ fn best_cut(histogram: &[u64], beta: f64) -> usize {
     let (moment, squares) = (sum(1), sum(2) as f64);
     let least = if beta > 0.0 { LEAST_SHARE * total as f64 } else { 0.0 };
     let (mut below, mut moment_below) = (0, 0);
-    let mut best = (0, f64::INFINITY);
+    let mut best: Option<(usize, f64)> = None;
     for cut in 1..histogram.len() {
         below += histogram[cut - 1];
         moment_below += histogram[cut - 1] * (cut as u64 - 1);
@@ -63,11 +65,11 @@ fn best_cut(histogram: &[u64], beta: f64) -> usize {
         let shares = sides.map(|(count, _)| count as f64 / total as f64);
         let entropy: f64 = shares.iter().map(|share| -share * share.ln()).sum();
         let found = 0.5 * within.ln() + beta * entropy;
-        if found < best.1 {
-            best = (cut, found);
+        if best.is_none_or(|(_, least)| found < least) {
+            best = Some((cut, found));
         }
     }
-    best.0
+    best.map(|(cut, _)| cut)
 }
 
 /// How far the values lean: positive where a few are far above the many.
@@ -102,6 +104,7 @@ mod tests {
         assert_eq!(otsu(&[0.3; 4]), None);
         assert_eq!(otsu(&[]), None);
         assert_eq!(otsu(&[f32::NAN, f32::NAN]), None);
+        assert_eq!(otsu(&[0.0, f32::INFINITY]), None);
     }
 
     #[test]
@@ -116,17 +119,24 @@ mod tests {
     }
 
     #[test]
+    fn a_few_values_apart_are_no_heap_where_small_ones_are_favoured() {
+        let values: Vec<f32> = (0..1000).map(|i| f32::from(u8::from(i == 0))).collect();
+        assert_eq!(cut(&values, 1.0), None);
+        assert!(otsu(&values).is_some());
+    }
+
+    #[test]
     fn four_bins_are_weighed_by_hand() {
         let mut histogram = vec![0; BINS];
         (histogram[0], histogram[10], histogram[20], histogram[30]) = (6, 2, 1, 1);
         // Ten times the variance within, for each of the three cuts:
         // sides {0}, {10 10 20 30}: 275; {0 10}, {20 30}: 150 + 50 = 200; {0 10 20}, {30}: 422.2.
-        assert_eq!(best_cut(&histogram, 0.0), 11);
+        assert_eq!(best_cut(&histogram, 0.0), Some(11));
     }
 
     #[test]
     fn skewness_is_that_of_the_definition() {
-        // Mean 1, moments 4/3·… of (0, 0, 3): variance 2, third moment 2, 2/2^1.5.
+        // Mean 1, so −1, −1 and 2: variance 2, third moment 2.
         assert!((skewness(&[0.0, 0.0, 3.0]) - 2.0 / 2_f64.powf(1.5)).abs() < 1e-6);
         assert_eq!(skewness(&[1.0, 2.0, 3.0]), 0.0);
         assert_eq!(skewness(&[5.0; 3]), 0.0);

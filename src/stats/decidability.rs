@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::logistic::LinearClassifier;
+use super::logistic::{LinearClassifier, present};
 use crate::rng::{Purpose, Stream};
 
 /// Parts that take turns in being held out.
@@ -52,7 +52,7 @@ impl Decidability {
         labels: &[usize],
         seed: u64,
     ) -> Option<Self> {
-        let (labels, classes) = present(labels);
+        let (labels, classes) = present_count(labels);
         let judged = count(&labels, classes).iter().filter(|&&n| n > 1).sum::<usize>();
         let (foreground, background) =
             (held_out(foreground, &labels, seed)?, held_out(background, &labels, seed)?);
@@ -89,7 +89,7 @@ pub fn cross_validated(
     assert_eq!(features.len(), labels.len(), "every image has a label");
     let width = features.first()?.len();
     assert!(features.iter().all(|row| row.len() == width), "all images have the same features");
-    let (labels, classes) = present(labels);
+    let (labels, classes) = present_count(labels);
     let is_known = count(&labels, classes).iter().any(|&images| images > 1);
     if classes < 2
         || !is_known
@@ -156,12 +156,9 @@ fn judge(
 }
 
 /// Labels counted over the classes that occur, and how many these are.
-fn present(labels: &[usize]) -> (Vec<usize>, usize) {
-    let mut classes = labels.to_vec();
-    classes.sort_unstable();
-    classes.dedup();
-    let place = |label| classes.partition_point(|&class| class < label);
-    (labels.iter().map(|&label| place(label)).collect(), classes.len())
+fn present_count(labels: &[usize]) -> (Vec<usize>, usize) {
+    let (labels, classes) = present(labels);
+    (labels, classes.len())
 }
 
 fn count(labels: &[usize], classes: usize) -> Vec<usize> {

@@ -44,7 +44,7 @@ impl LinearClassifier {
     pub fn fit(features: &[&[f32]], labels: &[usize], classes: usize, c: f64) -> Self {
         let width = features.first().map_or(0, |image| image.len());
         let (seen, present) = present(labels);
-        let (standardized, scale) = Scale::standardize(features, width);
+        let (standardized, scale) = standardize(features, width);
         // Coordinates in the span of the images, if that is smaller.
         let basis = (width > features.len()).then(|| standardized.clone().qr().q());
         let inputs = match &basis {
@@ -93,7 +93,7 @@ impl LinearClassifier {
 }
 
 /// Labels counted over the classes that occur, and these classes.
-fn present(labels: &[usize]) -> (Vec<usize>, Vec<usize>) {
+pub(super) fn present(labels: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut classes = labels.to_vec();
     classes.sort_unstable();
     classes.dedup();
@@ -101,28 +101,24 @@ fn present(labels: &[usize]) -> (Vec<usize>, Vec<usize>) {
     (labels.iter().map(|&label| place(label)).collect(), classes)
 }
 
-/// Mean and spread of each feature; a constant one has spread 0.
-struct Scale;
-
-impl Scale {
-    /// Brings features to mean 0 and spread 1, features × images; constant ones become 0.
-    fn standardize(features: &[&[f32]], width: usize) -> (DMatrix<f64>, Vec<(f64, f64)>) {
-        let count = features.len() as f64;
-        let scale: Vec<(f64, f64)> = (0..width)
-            .map(|at| {
-                let values = features.iter().map(|image| f64::from(image[at]));
-                let mean = values.clone().sum::<f64>() / count;
-                let variance = values.map(|value| (value - mean).powi(2)).sum::<f64>() / count;
-                let spread = variance.sqrt();
-                (mean, if spread > ROUNDING * mean.abs() { spread } else { 0.0 })
-            })
-            .collect();
-        let standardized = DMatrix::from_fn(width, features.len(), |at, image| {
-            let (mean, spread) = scale[at];
-            if spread > 0.0 { (f64::from(features[image][at]) - mean) / spread } else { 0.0 }
-        });
-        (standardized, scale)
-    }
+/// Brings features to mean 0 and spread 1, features × images, and gives the mean and spread of
+/// each; constant ones become 0 and have spread 0.
+fn standardize(features: &[&[f32]], width: usize) -> (DMatrix<f64>, Vec<(f64, f64)>) {
+    let count = features.len() as f64;
+    let scale: Vec<(f64, f64)> = (0..width)
+        .map(|at| {
+            let values = features.iter().map(|image| f64::from(image[at]));
+            let mean = values.clone().sum::<f64>() / count;
+            let variance = values.map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+            let spread = variance.sqrt();
+            (mean, if spread > ROUNDING * mean.abs() { spread } else { 0.0 })
+        })
+        .collect();
+    let standardized = DMatrix::from_fn(width, features.len(), |at, image| {
+        let (mean, spread) = scale[at];
+        if spread > 0.0 { (f64::from(features[image][at]) - mean) / spread } else { 0.0 }
+    });
+    (standardized, scale)
 }
 
 struct Problem {
@@ -293,7 +289,7 @@ mod tests {
     #[test]
     fn gradients_are_those_of_finite_differences() {
         let (features, labels) = drawn(12, 3, 3);
-        let (inputs, _) = Scale::standardize(&slices(&features), 3);
+        let (inputs, _) = standardize(&slices(&features), 3);
         let problem = Problem::new(inputs, labels, 3, 0.7);
         let weights = DMatrix::from_fn(3, 4, |i, j| ((4 * i + j) % 5) as f64 / 5.0 - 0.4);
         let (_, gradient) = problem.loss_and_gradient(&weights);
@@ -312,7 +308,7 @@ mod tests {
     fn the_solution_is_flat_whatever_the_penalty() {
         let (features, labels) = drawn(60, 8, 4);
         for c in [0.03, 1.0, 1000.0] {
-            let (inputs, _) = Scale::standardize(&slices(&features), 8);
+            let (inputs, _) = standardize(&slices(&features), 8);
             let problem = Problem::new(inputs, labels.clone(), 4, 1.0 / c);
             let (loss, gradient) = problem.loss_and_gradient(&problem.solve());
             assert!(gradient.amax() < 1e-3 * loss, "{c}: {} of {loss}", gradient.amax());
@@ -324,7 +320,7 @@ mod tests {
         let (wide, labels) = drawn(12, 30, 3);
         let found = LinearClassifier::fit(&slices(&wide), &labels, 3, 0.5);
         // The same problem in all 30 coordinates.
-        let (inputs, scale) = Scale::standardize(&slices(&wide), 30);
+        let (inputs, scale) = standardize(&slices(&wide), 30);
         let direct = Problem::new(inputs, labels, 3, 2.0).solve();
         for (class, at) in (0..3).flat_map(|class| (0..30).map(move |at| (class, at))) {
             let expected = direct[(class, at)] / scale[at].1;

@@ -18,7 +18,7 @@ use crate::{
         Judgement,
         learner::surprise,
         minmax::examine::most_probable,
-        probe::{self, Found, Gathered, Gathering, Heads, Plan, Probe, StageMaps},
+        probe::{self, Found, Gathered, Gathering, Heads, NotFinite, Plan, Probe, StageMaps},
     },
     model::{
         resnet::Resnet,
@@ -45,7 +45,9 @@ pub(super) fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) ->
         Some(Checkpoint { position: saved, .. }) if saved.dataset != position.dataset => {
             return Err(other_dataset(run));
         }
-        Some(Checkpoint { position: saved, .. }) if saved.epoch > 0 => {
+        Some(Checkpoint { position: saved, .. })
+            if saved.epoch == 1 && saved.records.len() == 1 && run.best().is_file() =>
+        {
             return Ok(Ending::Finished(saved.best.map(|best| best.epoch)));
         }
         Some(Checkpoint { weights: arrays, .. }) => {
@@ -145,8 +147,7 @@ fn gather(
 ) -> Result<Option<Gathered>> {
     let Task { config, dataset, .. } = task;
     let plan = Plan::new(dataset.train.len(), &config.probe);
-    let mut order: Vec<usize> = (0..dataset.train.len()).collect();
-    Stream::new(config.seed, Purpose::Shuffle, 0, 0).shuffle(&mut order);
+    let mut order = random_order(dataset, config.seed);
     order.truncate(plan.images);
     if order.len() < dataset.train.len() {
         let note = format!(
@@ -166,10 +167,44 @@ fn gather(
         let EvalImage { input, geometry, .. } = image?;
         let size = [geometry.padded.height as usize, geometry.padded.width as usize];
         let maps = StageMaps::of(backbone, input, size, &config.probe, &task.device);
-        gathering.push(&maps, &config.probe);
+        gathering.push(&maps, &config.probe).map_err(|NotFinite| not_finite(samples[done]))?;
     }
     let labels = samples.iter().map(|sample| sample.label).collect();
-    Ok(Some(gathering.finish(labels, dataset.classes.len())))
+    let gathered = gathering.finish(labels, dataset.classes.len());
+    if gathered.cells.dimensions == 0 {
+        return Err(Error::Data {
+            path: dataset.root.clone(),
+            problem: "the training images look the same everywhere, so there is nothing to learn"
+                .to_owned(),
+            remedy: "check the images, and the weights if others were given".to_owned(),
+        });
+    }
+    Ok(Some(gathered))
+}
+
+/// The training images in random order, one of each class in turn, so that the first of them
+/// stand for all.
+fn random_order(dataset: &Dataset, seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..dataset.train.len()).collect();
+    Stream::new(seed, Purpose::Shuffle, 0, 0).shuffle(&mut order);
+    let mut seen = vec![0_usize; dataset.classes.len()];
+    let mut turns: Vec<(usize, usize)> = Vec::with_capacity(order.len());
+    for image in order {
+        let label = dataset.train[image].label;
+        turns.push((seen[label], image));
+        seen[label] += 1;
+    }
+    // Stable, so that the classes of a turn come in random order.
+    turns.sort_by_key(|&(turn, _)| turn);
+    turns.into_iter().map(|(_, image)| image).collect()
+}
+
+fn not_finite(sample: &Sample) -> Error {
+    Error::Image {
+        path: sample.image.clone(),
+        problem: "the features of the image are no numbers, or too large to be kept".to_owned(),
+        remedy: "give weights that were trained on such images, as ImageNet's are".to_owned(),
+    }
 }
 
 /// Trains the heads; none if the observer asked to stop.

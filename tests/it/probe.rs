@@ -33,8 +33,12 @@ impl Workshop {
     }
 
     fn command(&self, run: &str, more: &[&str]) -> Command {
+        self.command_on("data", run, more)
+    }
+
+    fn command_on(&self, data: &str, run: &str, more: &[&str]) -> Command {
         let mut command = Command::cargo_bin("pinpoint").unwrap();
-        command.args(["train", "--method", "probe", "--data"]).arg(self.path("data"));
+        command.args(["train", "--method", "probe", "--data"]).arg(self.path(data));
         command.arg("--out").arg(self.path(run)).args(["--set", "model.backbone=tiny"]);
         // Larger than the images are: a grid of 12 × 12 cells.
         command.args(["--set", "preprocess.upscale_short_side=96"]).args(more);
@@ -196,4 +200,46 @@ fn what_no_head_could_learn_from_is_refused_with_a_remedy_and_leaves_nothing() {
 
     let message = failure(&workshop.train("none", &["--set", "probe.mask_stages=[]"]));
     assert!(message.contains("`probe.mask_stages`"), "{message}");
+}
+
+#[test]
+fn edited_settings_of_a_trained_probe_are_refused() {
+    let workshop = Workshop::new();
+    workshop.trained("run", &[]);
+    let config = workshop.path("run/config.toml");
+    let whole = fs::read_to_string(&config).unwrap();
+    assert!(whole.contains("own_image = 0.7"), "{whole}");
+    fs::write(&config, whole.replace("own_image = 0.7", "own_image = 0.1")).unwrap();
+    let mut command = Command::cargo_bin("pinpoint").unwrap();
+    let (run, data) = (workshop.path("run"), workshop.path("data"));
+    let message =
+        failure(&command.args(["evaluate", text(&run), "--data", text(&data)]).output().unwrap());
+    assert!(message.contains("own_image"), "{message}");
+}
+
+#[test]
+fn images_of_any_size_are_learned_from_and_images_that_are_all_alike_are_not() {
+    let workshop = Workshop::new();
+    let draw = |data: &str, picture: &dyn Fn(u32, u32, u32) -> RgbImage| {
+        for (index, class) in ["a", "b"].iter().cycle().take(8).enumerate() {
+            let folder = workshop.path(&format!("{data}/train/{class}"));
+            fs::create_dir_all(&folder).unwrap();
+            let index = index as u32;
+            let (width, height) = (40 + 37 * index, 150 - 13 * index);
+            picture(index, width, height).save(folder.join(format!("{index}.png"))).unwrap();
+        }
+    };
+    let train =
+        |data: &str| workshop.command_on(data, &format!("{data}-run"), &[]).output().unwrap();
+    draw("mixed", &|index, width, height| {
+        RgbImage::from_fn(width, height, |x, y| Rgb([(x * (index + 1)) as u8, y as u8, 40]))
+    });
+    let output = train("mixed");
+    assert!(output.status.success(), "{output:?}");
+    draw("flat", &|_, width, height| RgbImage::from_pixel(width, height, Rgb([9, 9, 9])));
+    let output = train("flat");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    // Borders are padded, so that even flat images may give features that vary a little.
+    assert!(output.status.success() || said.contains("look the same everywhere"), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
 }

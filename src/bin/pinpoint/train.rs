@@ -154,9 +154,11 @@ pub(crate) fn train(task: &Task<'_>, run: &RunDir, ui: &mut Ui) -> anyhow::Resul
 pub(crate) fn require_memory_of(task: &Task<'_>) -> anyhow::Result<()> {
     let Task { config, dataset, .. } = task;
     if config.method == "probe" {
-        // One image at a time, without gradients, beside the cells that are kept.
-        let kept = (config.probe.memory_mib as f64) * 1_048_576.0;
-        let remedy = "lower `probe.memory_mib`";
+        // Beside an image at a time, vectors of half precision: as many as fit into the bound.
+        let bound = (config.probe.memory_mib as f64) * 1_048_576.0;
+        let vectors = dataset.train.len() * config.probe.cells * config.probe.dimensions;
+        let kept = bound.min(2.0 * vectors as f64);
+        let remedy = "lower `probe.memory_mib` or `probe.cells`";
         return require_memory(kept, "the features of the training images", remedy);
     }
     require_memory(

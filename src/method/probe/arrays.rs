@@ -64,6 +64,9 @@ impl Probe {
         let width = |stages: &[Stage]| stages.iter().map(|stage| channels[stage.index()]).sum();
         let mask_width: usize = width(&config.probe.mask_stages);
         let matrix = parts.matrix("projection.weight", None, Some(mask_width))?;
+        if matrix.nrows() == 0 {
+            return Err(parts.broken("that project features to nothing"));
+        }
         let offset = parts.vector("projection.bias", matrix.nrows())?;
         let students = parts.networks("student", [matrix.nrows(), 1])?;
         // A mean of each channel, and one of its highest values.
@@ -71,6 +74,9 @@ impl Probe {
         let weights = parts.matrix("classifier.weight", Some(classes), Some(class_width))?;
         let intercepts = parts.vector("classifier.bias", classes)?;
         let beta = f64::from(parts.vector("beta", 1)?[0]);
+        if !(0.0..=1.0).contains(&beta) {
+            return Err(parts.broken(&format!("whose `{PREFIX}beta` is {beta}")));
+        }
         let classifier = LinearClassifier { weights, intercepts };
         let heads = Heads { students, classifier, beta };
         Ok(Self::new(backbone, Projection { matrix, offset }, heads))

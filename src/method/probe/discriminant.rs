@@ -12,7 +12,7 @@
 //! d is the logarithm of the odds of the two sides, were they Gaussian with one covariance and
 //! of one size.
 
-use nalgebra::{DMatrix, DVector};
+use nalgebra::{DMatrix, DMatrixView, DVector};
 
 use super::{
     smooth::smooth,
@@ -26,6 +26,9 @@ const SHARPNESS: f32 = 4.0;
 const DOUBT: f32 = 1e-3;
 /// Added to the covariance within the sides: features are white over all images, not in each.
 const RIDGE: f32 = 3.0;
+
+/// Cells that are summed up before they are added to the others.
+const BLOCK: usize = 4096;
 
 /// Features of one image on a grid, `[rows, columns, dimensions]`, and how maps are smoothed.
 #[derive(Debug, Clone, Copy)]
@@ -74,13 +77,20 @@ impl Features<'_> {
         let inside: f32 = guess.iter().sum();
         let outside = guess.len() as f32 - inside;
         let (mut foreground, mut background) = (vec![0.0; dimensions], vec![0.0; dimensions]);
-        for (cell, &share) in self.cells.chunks_exact(dimensions).zip(guess) {
-            add_scaled(&mut foreground, share / inside, cell);
-            add_scaled(&mut background, (1.0 - share) / outside, cell);
+        let mut within = DMatrix::zeros(dimensions, dimensions);
+        // In blocks, so that large images need no second copy and sums stay short.
+        for (cells, guess) in self.cells.chunks(BLOCK * dimensions).zip(guess.chunks(BLOCK)) {
+            let (mut inner, mut outer) = (vec![0.0; dimensions], vec![0.0; dimensions]);
+            for (cell, &share) in cells.chunks_exact(dimensions).zip(guess) {
+                add_scaled(&mut inner, share, cell);
+                add_scaled(&mut outer, 1.0 - share, cell);
+            }
+            add_scaled(&mut foreground, 1.0 / inside, &inner);
+            add_scaled(&mut background, 1.0 / outside, &outer);
+            let block = DMatrixView::from_slice(cells, dimensions, guess.len());
+            within += block * block.transpose();
         }
         // Σ f fᵀ less what the two means explain is what is spread within the sides.
-        let all = DMatrix::from_column_slice(dimensions, guess.len(), self.cells);
-        let mut within = &all * all.transpose();
         for (mean, weight) in [(&foreground, inside), (&background, outside)] {
             let mean = DVector::from_column_slice(mean);
             within.ger(-weight, &mean, &mean, 1.0);
@@ -90,7 +100,7 @@ impl Features<'_> {
             within[(dimension, dimension)] += RIDGE;
         }
         let apart = DVector::from_fn(dimensions, |i, _| foreground[i] - background[i]);
-        // Rounding cannot outweigh the ridge, but a feature that is no number can.
+        // Rounding cannot outweigh the ridge; only a feature that is no number can.
         let Some(solver) = within.cholesky() else { return vec![0.0; guess.len()] };
         let direction = solver.solve(&apart);
         add_scaled(&mut foreground, 1.0, &background);

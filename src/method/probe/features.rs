@@ -69,20 +69,23 @@ impl StageMaps {
             let wanted = all.into_iter().zip(given).filter(|(stage, _)| stages.contains(stage));
             wanted.map(|(stage, maps)| (stage, view.undo(maps.into()))).collect::<Vec<_>>()
         };
-        // The image itself comes last, so that a single view needs no copy of it.
-        let more: Vec<_> = others.iter().map(|view| seen(view, input.clone())).collect();
-        let mut stages = seen(first, input);
-        for view in more {
-            for ((_, sum), (_, more)) in stages.iter_mut().zip(view) {
+        // The last view takes the image, so that a single one needs no copy of it.
+        let mut input = Some(input);
+        let mut take = |last: bool| if last { input.take() } else { input.clone() };
+        let mut next =
+            |index: usize| take(index + 1 == views.len()).expect("taken by the last view");
+        let mut maps = seen(first, next(0));
+        for (index, view) in others.iter().enumerate() {
+            for ((_, sum), (_, more)) in maps.iter_mut().zip(seen(view, next(index + 1))) {
                 add_scaled(&mut sum.values, 1.0, &more.values);
             }
         }
         let share = 1.0 / views.len() as f32;
         if views.len() > 1 {
-            let values = stages.iter_mut().flat_map(|(_, map)| &mut map.values);
+            let values = maps.iter_mut().flat_map(|(_, map)| &mut map.values);
             values.for_each(|value| *value *= share);
         }
-        Self { grid: size.map(|side| side.div_ceil(STRIDE)), stages }
+        Self { grid: size.map(|side| side.div_ceil(STRIDE)), stages: maps }
     }
 
     /// The part of each stage that lies within rows and columns of pixels.

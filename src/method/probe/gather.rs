@@ -4,7 +4,8 @@
 //! images if their raw vectors fit into the bound, and of as many as do otherwise. From then on
 //! vectors are projected as they come, which makes them six times smaller, and of each image
 //! only as many cells are kept as the bound allows. So the backbone sees each image once, and
-//! memory does not grow with their number.
+//! the memory for cells does not grow with their number; each image adds a
+//! descriptor of a few kilobytes.
 
 use half::f16;
 use nalgebra::DMatrix;
@@ -58,6 +59,10 @@ pub struct Gathering {
     last_stage: usize,
 }
 
+/// Features that are no numbers, or too large for half precision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotFinite;
+
 /// What heads learn from.
 #[derive(Debug, Clone)]
 pub struct Gathered {
@@ -86,24 +91,30 @@ impl Gathering {
         }
     }
 
-    /// Takes the next image.
-    pub fn push(&mut self, maps: &StageMaps, config: &ProbeConfig) {
-        self.descriptors.push(descriptor(maps, &config.class_stages));
+    /// Takes the next image; refuses one whose features are no numbers, or too large to be kept.
+    pub fn push(&mut self, maps: &StageMaps, config: &ProbeConfig) -> Result<(), NotFinite> {
+        let descriptor = descriptor(maps, &config.class_stages);
         let classes = maps.of_stages(&config.class_stages).map(|(_, map)| map.channels);
         // Two numbers of each channel.
         let channels: Vec<usize> = classes.collect();
         self.last_stage = 2 * channels.split_last().map_or(0, |(_, before)| before.iter().sum());
         self.channels = maps.channels(&config.mask_stages);
         let cells = maps.sample(&config.mask_stages, self.plan.cells);
+        let finite = cells.values.iter().all(|value| value.is_finite());
+        if !finite || !descriptor.iter().all(|value| value.is_finite()) {
+            return Err(NotFinite);
+        }
+        self.descriptors.push(descriptor);
         if let Some(projection) = &self.projection {
             self.projected.push(project(projection, &cells));
-            return;
+            return Ok(());
         }
         self.raw.push(cells);
         let bytes: usize = self.raw.iter().map(|image| size_of_val(&image.values[..])).sum();
         if bytes >= self.plan.bytes {
             self.fit();
         }
+        Ok(())
     }
 
     /// All that was gathered, with the label of each image.
@@ -138,7 +149,9 @@ impl Gathering {
 fn project(projection: &Projection, raw: &ImageCells) -> ImageCells {
     let values: Vec<f32> = raw.values.iter().map(|value| value.to_f32()).collect();
     let cells = DMatrix::from_vec(projection.matrix.ncols(), raw.len(), values);
-    let values = projection.apply(&cells).iter().map(|&value| f16::from_f32(value)).collect();
+    // Along an axis that hardly varied where the projection was fitted, a cell may lie far out.
+    let kept = |&value: &f32| f16::from_f32(value.clamp(f16::MIN.to_f32(), f16::MAX.to_f32()));
+    let values = projection.apply(&cells).iter().map(kept).collect();
     ImageCells { grid: raw.grid, spacing: raw.spacing, values }
 }
 
@@ -165,7 +178,7 @@ mod tests {
 
     fn gathered(plan: Plan) -> Gathered {
         let mut gathering = Gathering::new(plan, &config());
-        (0..6).for_each(|index| gathering.push(&maps(index), &config()));
+        (0..6).for_each(|index| gathering.push(&maps(index), &config()).unwrap());
         gathering.finish(vec![0, 1, 0, 1, 0, 1], 2)
     }
 
@@ -180,6 +193,17 @@ mod tests {
     }
 
     #[test]
+    fn features_that_are_no_numbers_are_refused() {
+        for value in [f32::NAN, f32::INFINITY, 1e6] {
+            let mut broken = maps(0);
+            broken.stages[1].1.values[3] = value;
+            let plan = Plan { images: 6, cells: 24, bytes: usize::MAX };
+            let found = Gathering::new(plan, &config()).push(&broken, &config());
+            assert_eq!(found, Err(NotFinite), "{value}");
+        }
+    }
+
+    #[test]
     fn the_projection_of_the_first_images_serves_all_once_memory_is_full() {
         let plan = Plan { images: 6, cells: 24, bytes: usize::MAX };
         let roomy = gathered(plan);
@@ -190,7 +214,7 @@ mod tests {
         assert_ne!(tight.projection, roomy.projection);
         // Three images fitted it, so three images alone give the same.
         let mut gathering = Gathering::new(plan, &config());
-        (0..3).for_each(|index| gathering.push(&maps(index), &config()));
+        (0..3).for_each(|index| gathering.push(&maps(index), &config()).unwrap());
         let first = gathering.finish(vec![0, 1, 0], 2);
         assert_eq!(first.projection, tight.projection);
         assert_eq!(first.cells.images[..], tight.cells.images[..3]);

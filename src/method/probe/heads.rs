@@ -110,7 +110,8 @@ impl Heads {
         mut goes_on: impl FnMut(usize, usize) -> bool,
     ) -> Option<(Self, Found)> {
         let cells = &gathered.cells;
-        let mut begin = |part: usize| goes_on(part, 4).then_some(());
+        let parts = 2 + config.generations;
+        let mut begin = |part: usize| goes_on(part, parts).then_some(());
         begin(0)?;
         let (classifier, held_out_error) = train_classifier(gathered, seed);
         begin(1)?;
@@ -120,7 +121,7 @@ impl Heads {
         let students = train_students(cells, &sides, config, seed, 0);
         let mut heads = Self { students, classifier, beta };
         for generation in 1..config.generations {
-            begin(3)?;
+            begin(2 + generation)?;
             // What the students make of each image teaches the next ones.
             sides = (0..cells.images.len())
                 .into_par_iter()
@@ -256,7 +257,9 @@ fn train_classifier(gathered: &Gathered, seed: u64) -> (LinearClassifier, Option
     let width = descriptors.first().map_or(0, Vec::len);
     let seen = |from: usize| -> Vec<&[f32]> { descriptors.iter().map(|d| &d[from..]).collect() };
     let judged = descriptors.len().min(JUDGED_IMAGES);
-    let choices = [0, gathered.last_stage].into_iter().flat_map(|from| {
+    // A single stage is all of them.
+    let froms = if gathered.last_stage == 0 { vec![0] } else { vec![0, gathered.last_stage] };
+    let choices = froms.into_iter().flat_map(|from| {
         CLASS_WEIGHTS.map(|weight| {
             let found = cross_validated(&seen(from)[..judged], &labels[..judged], weight, 1, seed);
             (from, weight, found)

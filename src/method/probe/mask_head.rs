@@ -89,7 +89,7 @@ pub(super) fn train(
 ) -> LinearMask {
     let mut stream = Stream::new(seed, Purpose::Init, 0, index);
     let dimensions = data.dimensions;
-    // Weights of the mask, its bias, then the classifier.
+    // Weights of the mask, then its bias.
     let mut mask: Vec<f32> = (0..dimensions).map(|_| (0.01 * stream.normal()) as f32).collect();
     mask.push(0.0);
     let mut classifier = Classifier::drawn(dimensions, data.classes, &mut stream);

@@ -6,8 +6,8 @@
 //! train:  gather ─▶ teachers (mask_head, held_out) ─▶ cut maps ─▶ students, twice      (heads)
 //! ```
 //!
-//! `docs/method.md` §8 has the equations. Only `features` and `model` know the tensor
-//! framework; the heads are plain numbers, each trained on one thread from its own random
+//! `docs/method.md` §8 has the equations. Only `features`, `model` and `arrays` know the
+//! tensor framework; the heads are plain numbers, each trained on one thread from its own random
 //! stream, so that results do not depend on the number of threads.
 
 mod adamw;
@@ -35,7 +35,7 @@ mod views;
 pub use self::{
     cells::{ImageCells, LabelledCells},
     features::{StageMap, StageMaps},
-    gather::{Gathered, Gathering, Plan},
+    gather::{Gathered, Gathering, NotFinite, Plan},
     heads::{Found, Heads},
     mlp::Mlp,
     model::{Probe, backbone, stages},

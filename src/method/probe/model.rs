@@ -39,6 +39,11 @@ impl Probe {
         Self { backbone, projection, heads }
     }
 
+    /// β of the cut, see [`crate::stats::cut()`].
+    pub fn beta(&self) -> f64 {
+        self.heads.beta
+    }
+
     /// The frozen backbone.
     pub fn backbone(&self) -> &Resnet {
         &self.backbone

@@ -12,6 +12,8 @@ use nalgebra::{DMatrix, DVector, SymmetricEigen};
 
 /// Keeps the division by a channel's spread finite.
 const EPSILON: f64 = 1e-3;
+/// Rounds of the solver, far more than any finite matrix needs.
+const ROUNDS: usize = 100_000;
 /// Axes along which features vary less than this, beside the first, hold only rounding.
 const NEGLIGIBLE: f64 = 1e-7;
 
@@ -25,7 +27,7 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// Fits the map to cells, channels × cells.
+    /// Fits the map to cells, channels × cells, all of them finite.
     ///
     /// There are at most `dimensions` of them; fewer if there are fewer channels, or if the
     /// cells vary along fewer axes.
@@ -37,7 +39,9 @@ impl Projection {
         });
         let freedom = cells.ncols().saturating_sub(1).max(1) as f64;
         let covariance = (&standardized * standardized.transpose()).cast::<f64>() / freedom;
-        let SymmetricEigen { eigenvectors, eigenvalues } = SymmetricEigen::new(covariance);
+        let SymmetricEigen { eigenvectors, eigenvalues } =
+            SymmetricEigen::try_new(covariance, f64::EPSILON, ROUNDS)
+                .expect("a finite symmetric matrix has eigenvalues");
 
         let mut order: Vec<usize> = (0..channels).collect();
         order.sort_by(|&a, &b| eigenvalues[b].total_cmp(&eigenvalues[a]));

@@ -38,7 +38,7 @@ pub(super) fn held_out_error(
     };
     let (a, b) = (centred(train), centred(test));
     let gram = a.tr_mul(&a) + DMatrix::identity(dimensions, dimensions) * ridge;
-    // A positive ridge makes it positive definite, whatever the features.
+    // A positive ridge makes it positive definite, whatever the features, which are finite.
     let solver = gram.cholesky().expect("the ridge is positive");
     let weights = solver.solve(&a.tr_mul(train_targets));
 

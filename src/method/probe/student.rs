@@ -1,9 +1,9 @@
 //! The student: a small network that learns from cut maps what their foreground has in common.
 //!
-//! The maps of the heads are cut by Otsu, image by image, and every cell is labelled by its
-//! side. Errors of single images do not agree with each other, so the student is better than
-//! its teachers; and since it sees foreground and background as often as they occur, its own
-//! zero is a cut that is the same for all images.
+//! The maps of the teachers are cut, image by image, and every cell is labelled by its side.
+//! Errors of single images do not agree with each other, so the student is better than its
+//! teachers; and since it sees foreground and background as often as they occur, its zero is
+//! where a cell is as likely to be either.
 
 use super::{
     adamw::AdamW,

@@ -25,7 +25,7 @@ use pinpoint::{
         Report,
         compare::{self, Comparison, Format},
     },
-    run::RunDir,
+    run::{RunDir, WeightFile},
     train::{Ending, Task, fit},
 };
 
@@ -237,6 +237,18 @@ impl Workplace<'_> {
             && report.evaluation.scores.protocol.threshold.rule() == *threshold
             && report.evaluation.images.len() == self.images.1
             && (conditions.features.is_some() || !self.is_told(crf))
+            && self.is_of_these_weights(&report)
+    }
+
+    /// Whether a row that started from a weight file started from the one that is given.
+    fn is_of_these_weights(&self, report: &Report) -> bool {
+        let before = report.inputs.as_ref().and_then(|inputs| inputs.weights.as_ref());
+        let now = self.study.weights.as_deref().map(WeightFile::of);
+        match (before, now) {
+            (Some(before), Some(Ok(now))) => before.sha256 == now.sha256,
+            // What needs no weights, or was made before they were recorded.
+            _ => true,
+        }
     }
 
     /// Whether the class is told from both sides of the maps; once is enough, of maps as they are.

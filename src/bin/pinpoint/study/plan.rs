@@ -146,7 +146,9 @@ impl Job {
     /// Roughly how many images are looked at and learned from, with `images` to train on.
     pub(super) fn effort(&self, images: usize) -> u64 {
         let Work::Train(config) = &self.work else { return 0 };
-        (config.train.epochs * images) as u64 * looks(config)
+        // A probe looks at each image once; its heads take about as long again.
+        let passes = if config.method == "probe" { 2 } else { config.train.epochs };
+        (passes * images) as u64 * looks(config)
     }
 }
 

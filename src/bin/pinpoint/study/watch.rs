@@ -64,6 +64,9 @@ impl Observer for Watch<'_> {
                 let text = format!("{}, epoch {epoch}: {}", self.name, describe(terms));
                 self.step(*images, text);
             }
+            Event::Working { what, done, total } => {
+                self.progress.describe(format!("{}, {what}: {done} of {total}", self.name));
+            }
             Event::Epoch(record) => {
                 self.say(&epoch_line(record));
                 // A picture that cannot be drawn is no reason to stop training.
