@@ -32,6 +32,8 @@ pub struct ProbeConfig {
     pub own_image: f64,
     /// Views of each image whose features are averaged, in training and in prediction.
     pub views: Views,
+    /// Sizes of each image, beside its own, whose features are averaged likewise.
+    pub scales: Vec<f64>,
     /// Spread of the Gaussian that smooths maps, in cells.
     pub smoothing: f64,
 }
@@ -76,6 +78,12 @@ impl ProbeConfig {
         );
         require((1..=100).contains(&self.heads), "probe.heads", "must be in [1, 100]");
         require((1..=100).contains(&self.students), "probe.students", "must be in [1, 100]");
+        let possible = |scale: &f64| (0.1..=10.0).contains(scale);
+        require(
+            (1..=10).contains(&self.scales.len()) && self.scales.iter().all(possible),
+            "probe.scales",
+            "must be one to ten numbers in [0.1, 10]",
+        );
         require(self.sharpening <= 100, "probe.sharpening", "must be at most 100");
         require((1..=100).contains(&self.generations), "probe.generations", "must be in [1, 100]");
         require((0.0..=1.0).contains(&self.own_image), "probe.own_image", "must be in [0, 1]");
@@ -98,6 +106,7 @@ impl Default for ProbeConfig {
             generations: 2,
             own_image: 0.7,
             views: Views::One,
+            scales: vec![1.0],
             smoothing: 1.5,
         }
     }

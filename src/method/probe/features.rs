@@ -11,7 +11,7 @@ use super::{
     projection::Projection,
     stages,
     vector::add_scaled,
-    views::View,
+    views::{View, views},
 };
 use crate::{
     config::{ProbeConfig, Stage},
@@ -58,7 +58,7 @@ impl StageMaps {
         device: &Device,
     ) -> Self {
         let stages = stages(config);
-        let views = config.views.list();
+        let views = views(config);
         let (first, others) = views.split_first().expect("an image has at least one view");
         let seen = |view: &View, input: Vec<f32>| {
             let (input, [height, width]) = view.apply(input, size);
@@ -67,7 +67,9 @@ impl StageMaps {
             let given = backbone.first_stages(images, Pass::Evaluate(Branch::Whole), last);
             let all = [Stage::Layer1, Stage::Layer2, Stage::Layer3, Stage::Layer4];
             let wanted = all.into_iter().zip(given).filter(|(stage, _)| stages.contains(stage));
-            wanted.map(|(stage, maps)| (stage, view.undo(maps.into()))).collect::<Vec<_>>()
+            let back =
+                |(stage, maps): (Stage, Tensor<4>)| (stage, view.undo(maps.into(), stage, size));
+            wanted.map(back).collect::<Vec<_>>()
         };
         // The last view takes the image, so that a single one needs no copy of it.
         let mut input = Some(input);
@@ -195,6 +197,13 @@ impl StageMap {
     fn between(&self, grid: [usize; 2]) -> Between<'_> {
         let line = |axis: usize| half_pixel(grid[axis], self.grid[axis]);
         Between { map: self, rows: line(0), columns: line(1) }
+    }
+
+    /// The map, interpolated to a grid.
+    pub(super) fn resized(&self, grid: [usize; 2]) -> Self {
+        let mut values = vec![0.0; grid[0] * grid[1] * self.channels];
+        self.add_to(grid, &mut values);
+        Self { grid, channels: self.channels, values }
     }
 
     /// Adds the map, interpolated to a grid, to `[cells, channels]`.

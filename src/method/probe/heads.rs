@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     config::{ProbeConfig, Teachers},
-    stats::{HeldOut, LinearClassifier, cross_validated, cut, skewness},
+    stats::{Decidability, HeldOut, LinearClassifier, cross_validated, cut, skewness},
 };
 
 const MASK_HEAD: MaskHeadRule = MaskHeadRule {
@@ -218,8 +218,24 @@ impl TrainedTeachers {
 /// Trains the head of an index.
 type Kind = fn(&LabelledCells, u64, u64) -> LinearMask;
 
+/// A mask head, turned round if the class is told better beside its mask than through it.
 fn mask_head(cells: &LabelledCells, seed: u64, index: u64) -> LinearMask {
-    mask_head::train(cells, &MASK_HEAD, seed, index)
+    let head = mask_head::train(cells, &MASK_HEAD, seed, index);
+    if prefers_background(&head, cells, seed) { head.opposite() } else { head }
+}
+
+/// Whether held-out images are told better by what lies beside a mask than by what lies under it.
+fn prefers_background(head: &LinearMask, cells: &LabelledCells, seed: u64) -> bool {
+    let judged = cells.images.len().min(JUDGED_IMAGES);
+    let (mut foreground, mut background) = (Vec::new(), Vec::new());
+    for image in 0..judged {
+        let vectors = cells.read(image);
+        let pooled = head.pool(&vectors);
+        foreground.push(pooled.foreground);
+        background.push(pooled.background);
+    }
+    let found = Decidability::of(&foreground, &background, &cells.labels[..judged], seed);
+    found.is_some_and(|found| found.difference < 0.0)
 }
 
 fn held_out(cells: &LabelledCells, seed: u64, index: u64) -> LinearMask {
@@ -285,4 +301,24 @@ fn mean(vectors: impl Iterator<Item = Vec<f32>>) -> Vec<f32> {
     let mut sum = sum.unwrap_or_default();
     sum.iter_mut().for_each(|value| *value /= count);
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::probe::cells::tests::half_and_half;
+
+    #[test]
+    fn the_side_that_tells_the_class_is_the_foreground() {
+        let data = half_and_half(3, 10, 6);
+        // The last dimension is positive where the class can be told.
+        let right = LinearMask { weight: vec![0.0, 0.0, 0.0, 0.0, 0.0, 3.0], bias: 0.0 };
+        assert!(!prefers_background(&right, &data, 1));
+        assert!(prefers_background(&right.opposite(), &data, 1));
+    }
+
+    #[test]
+    fn the_mean_of_vectors_is_taken_number_by_number() {
+        assert_eq!(mean([vec![1.0, 2.0], vec![3.0, 6.0]].into_iter()), [2.0, 4.0]);
+    }
 }

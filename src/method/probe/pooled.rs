@@ -56,6 +56,11 @@ impl LinearMask {
         cells.chunks_exact(self.weight.len()).map(|cell| self.score(cell)).collect()
     }
 
+    /// The mask of what this one leaves.
+    pub(super) fn opposite(&self) -> Self {
+        Self { weight: self.weight.iter().map(|weight| -weight).collect(), bias: -self.bias }
+    }
+
     pub(super) fn pool<'a>(&self, cells: &'a [f32]) -> Pooled<'a> {
         let dimensions = self.weight.len();
         let mask: Vec<f32> = self.scores(cells).into_iter().map(sigmoid).collect();
@@ -140,7 +145,7 @@ mod tests {
     #[test]
     fn the_opposite_mask_swaps_the_sides() {
         let mask = LinearMask { weight: vec![0.7, -0.3], bias: 0.2 };
-        let opposite = LinearMask { weight: vec![-0.7, 0.3], bias: -0.2 };
+        let opposite = mask.opposite();
         let (one, other) = (mask.pool(&CELLS), opposite.pool(&CELLS));
         let far = |a: &[f32], b: &[f32]| a.iter().zip(b).any(|(a, b)| (a - b).abs() > 1e-6);
         assert!(
