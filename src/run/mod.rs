@@ -298,6 +298,13 @@ impl RunDir {
         Ok(path)
     }
 
+    /// Saves that the run is finished, and needs no weights to go on from.
+    pub fn save_finished(&self, position: &Position) -> Result<PathBuf> {
+        let path = self.checkpoint();
+        write_atomically(&path, &weights::encode(&Arrays::new(), position))?;
+        Ok(path)
+    }
+
     /// Reads back what [`Self::save`] wrote, if anything was.
     pub fn restore(&self) -> Result<Option<Checkpoint>> {
         let path = self.checkpoint();

@@ -105,7 +105,7 @@ pub(super) fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) ->
         observer.hear(&Event::Note(&note));
     }
     // The checkpoint last: if killed before it, all of this is computed again.
-    let path = run.save(probe.backbone(), Arrays::new(), &position)?;
+    let path = run.save_finished(&position)?;
     observer.hear(&Event::Saved(&path));
     Ok(Ending::Finished(position.best.map(|best| best.epoch)))
 }
@@ -168,6 +168,7 @@ fn gather(
         let size = [geometry.padded.height as usize, geometry.padded.width as usize];
         let maps = StageMaps::of(backbone, input, size, &config.probe, &task.device);
         gathering.push(&maps, &config.probe).map_err(|NotFinite| not_finite(samples[done]))?;
+        maps.reuse();
     }
     let labels = samples.iter().map(|sample| sample.label).collect();
     let gathered = gathering.finish(labels, dataset.classes.len());

@@ -18,7 +18,7 @@ use crate::{
     method::tiles::{Blend, half_pixel},
     model::{
         Branch, Pass,
-        layers::{tensor, values},
+        layers::{reuse, tensor, values},
         resnet::Resnet,
     },
 };
@@ -160,6 +160,11 @@ impl StageMaps {
             map.add_to(self.grid, &mut sum);
         }
         sum
+    }
+
+    /// Hands the memory of the maps to the layers, which need as much for the next image.
+    pub(crate) fn reuse(self) {
+        self.stages.into_iter().for_each(|(_, map)| reuse(map.values));
     }
 
     /// Height and width in pixels, up to a cell.

@@ -2,7 +2,6 @@
 
 use nalgebra::{DMatrix, DMatrixView, DVector};
 
-use super::vector::add_scaled;
 use crate::rng::Stream;
 
 /// `f → relu(W₁ f + b₁) → W₂ h + b₂`
@@ -30,17 +29,6 @@ impl Mlp {
             hidden_bias: DVector::from_fn(width, |_, _| uniform(dimensions)),
             output: DMatrix::from_fn(outputs, width, |_, _| uniform(width)),
             output_bias: DVector::from_fn(outputs, |_, _| uniform(width)),
-        }
-    }
-
-    /// A network of the same shape, all zeros.
-    pub(super) fn zeros(&self) -> Self {
-        let Self { hidden, hidden_bias, output, output_bias } = self;
-        Self {
-            hidden: DMatrix::zeros(hidden.nrows(), hidden.ncols()),
-            hidden_bias: DVector::zeros(hidden_bias.len()),
-            output: DMatrix::zeros(output.nrows(), output.ncols()),
-            output_bias: DVector::zeros(output_bias.len()),
         }
     }
 
@@ -90,34 +78,27 @@ impl Mlp {
         }
     }
 
-    /// Adds to `self`, as a sum of gradients, what one cell contributes.
+    /// The gradient by all weights of a loss whose slope by each output is known.
     ///
-    /// `by_output` is the slope of the loss by each output, and `kept` what dropout left of each
-    /// hidden unit; `units` are the hidden units after it.
-    pub(super) fn add_gradient(
-        &mut self,
-        network: &Self,
-        features: &[f32],
-        units: &[f32],
+    /// `cells` are `[cells, dimensions]`, `hidden` the units after dropout, width × cells, of
+    /// which `kept` says what it left of each, and `by_outputs` the slopes, outputs × cells.
+    pub(super) fn gradient(
+        &self,
+        cells: &[f32],
+        hidden: &DMatrix<f32>,
         kept: &[f32],
-        by_output: impl Iterator<Item = (usize, f32)>,
-    ) {
-        let mut by_units = vec![0.0; units.len()];
-        for (output, slope) in by_output {
-            self.output_bias[output] += slope;
-            let weights = network.output.row(output);
-            for (unit, &value) in units.iter().enumerate() {
-                self.output[(output, unit)] += slope * value;
-                by_units[unit] += slope * weights[unit];
-            }
-        }
-        for (slope, (&unit, &kept)) in by_units.iter_mut().zip(units.iter().zip(kept)) {
+        by_outputs: &DMatrix<f32>,
+    ) -> Self {
+        let mut by_hidden = self.output.tr_mul(by_outputs);
+        for ((slope, &unit), &kept) in by_hidden.iter_mut().zip(hidden.iter()).zip(kept) {
             *slope *= if unit > 0.0 { kept } else { 0.0 };
         }
-        add_scaled(self.hidden_bias.as_mut_slice(), 1.0, &by_units);
-        let columns = self.hidden.as_mut_slice().chunks_exact_mut(units.len());
-        for (column, &feature) in columns.zip(features) {
-            add_scaled(column, feature, &by_units);
+        let cells = DMatrixView::from_slice(cells, self.hidden.ncols(), hidden.ncols());
+        Self {
+            hidden: &by_hidden * cells.transpose(),
+            hidden_bias: by_hidden.column_sum(),
+            output: by_outputs * hidden.transpose(),
+            output_bias: by_outputs.column_sum(),
         }
     }
 }
@@ -159,7 +140,8 @@ mod tests {
     fn weights_come_back_in_their_order() {
         let mut stream = Stream::new(1, Purpose::Init, 0, 0);
         let network = Mlp::drawn([3, 4, 2], &mut stream);
-        let mut copy = network.zeros();
+        let mut copy = Mlp::drawn([3, 4, 2], &mut stream);
+        assert_ne!(copy, network);
         copy.set_weights(&network.weights());
         assert_eq!(copy, network);
     }

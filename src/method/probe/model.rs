@@ -44,11 +44,6 @@ impl Probe {
         self.heads.beta
     }
 
-    /// The frozen backbone.
-    pub fn backbone(&self) -> &Resnet {
-        &self.backbone
-    }
-
     /// What the probe says about an image.
     pub fn find(&self, image: &EvalImage, config: &Config, device: &Device) -> Finding {
         let Size { width, height } = image.geometry.padded;
@@ -62,6 +57,7 @@ impl Probe {
             mask.fill(row, 0, line);
         }
         let classifier = Some(self.heads.probabilities(&descriptor(&maps, class_stages)));
+        maps.reuse();
         Finding { classifier, localizer: None, mask: pixels }
     }
 

@@ -14,6 +14,8 @@ use nalgebra::{DMatrix, DVector, SymmetricEigen};
 const EPSILON: f64 = 1e-3;
 /// Rounds of the solver, far more than any finite matrix needs.
 const ROUNDS: usize = 100_000;
+/// Cells that are multiplied at a time.
+const BLOCK: usize = 2048;
 /// Axes along which features vary less than this, beside the first, hold only rounding.
 const NEGLIGIBLE: f64 = 1e-7;
 
@@ -34,11 +36,16 @@ impl Projection {
     pub fn fit(cells: &DMatrix<f32>, dimensions: usize) -> Self {
         let channels = cells.nrows();
         let (mean, spread) = mean_and_spread(cells);
-        let standardized = DMatrix::from_fn(channels, cells.ncols(), |channel, cell| {
-            ((f64::from(cells[(channel, cell)]) - mean[channel]) / spread[channel]) as f32
-        });
-        let freedom = cells.ncols().saturating_sub(1).max(1) as f64;
-        let covariance = (&standardized * standardized.transpose()).cast::<f64>() / freedom;
+        // In blocks, so that no second copy of the cells is needed.
+        let mut covariance = DMatrix::<f64>::zeros(channels, channels);
+        for start in (0..cells.ncols()).step_by(BLOCK) {
+            let block = cells.columns(start, BLOCK.min(cells.ncols() - start));
+            let standardized = DMatrix::from_fn(channels, block.ncols(), |channel, cell| {
+                ((f64::from(block[(channel, cell)]) - mean[channel]) / spread[channel]) as f32
+            });
+            covariance += (&standardized * standardized.transpose()).cast::<f64>();
+        }
+        covariance /= cells.ncols().saturating_sub(1).max(1) as f64;
         let SymmetricEigen { eigenvectors, eigenvalues } =
             SymmetricEigen::try_new(covariance, f64::EPSILON, ROUNDS)
                 .expect("a finite symmetric matrix has eigenvalues");

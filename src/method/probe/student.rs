@@ -71,25 +71,18 @@ pub(super) fn loss(
     kept: &[f32],
     targets: &[bool],
 ) -> (f32, Vec<f32>) {
-    let (dimensions, width) = (student.hidden.ncols(), student.hidden.nrows());
     let mut hidden = student.rectified(cells);
     hidden.as_mut_slice().iter_mut().zip(kept).for_each(|(hidden, kept)| *hidden *= kept);
-    let logits = student.respond(&hidden);
-    let (mut loss, mut gradient) = (0.0, student.zeros());
-    let share = 1.0 / targets.len() as f32;
-    for (cell, (&logit, &target)) in logits.iter().zip(targets).enumerate() {
+    let mut logits = student.respond(&hidden);
+    let (mut loss, share) = (0.0, 1.0 / targets.len() as f32);
+    for (logit, &target) in logits.iter_mut().zip(targets) {
         let target = f32::from(u8::from(target));
         // ln(1 + e^l) − t l, without overflow.
-        loss += share * (logit.max(0.0) + (-logit.abs()).exp().ln_1p() - target * logit);
-        gradient.add_gradient(
-            student,
-            &cells[cell * dimensions..][..dimensions],
-            &hidden.as_slice()[cell * width..][..width],
-            &kept[cell * width..][..width],
-            std::iter::once((0, share * (sigmoid(logit) - target))),
-        );
+        loss += share * (logit.max(0.0) + (-logit.abs()).exp().ln_1p() - target * *logit);
+        // From here on its slope.
+        *logit = share * (sigmoid(*logit) - target);
     }
-    (loss, gradient.weights())
+    (loss, student.gradient(cells, &hidden, kept, &logits).weights())
 }
 
 #[cfg(test)]
