@@ -220,6 +220,20 @@ def ours(command, folder, weights, out):
     return {"features": features, "total": total, "peak_mib": usage.ru_maxrss / 1024}
 
 
+def save_safetensors(state, path):
+    """The same weights in the format that pinpoint keeps its own in."""
+    header, content = {}, b""
+    for name, tensor in state.items():
+        if tensor.is_floating_point() and not name.startswith("fc."):
+            values = tensor.numpy().tobytes()
+            offsets = [len(content), len(content) + len(values)]
+            shape = list(tensor.shape)
+            header[name] = {"dtype": "F32", "shape": shape, "data_offsets": offsets}
+            content += values
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + content)
+
+
 def draw(folder, images, width, height):
     import numpy as np
     from PIL import Image
@@ -235,6 +249,17 @@ def draw(folder, images, width, height):
         picture.save(path)
 
 
+def prepare(folder, images, size):
+    """In a process of its own, so that its memory is not counted as that of what follows."""
+    import torch
+    import torchvision
+
+    state = torchvision.models.resnet18().state_dict()
+    torch.save(state, pathlib.Path(folder, "resnet18.pth"))
+    save_safetensors(state, pathlib.Path(folder, "resnet18.safetensors"))
+    draw(pathlib.Path(folder, "data"), int(images), *map(int, size.split("x")))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("command")
@@ -242,23 +267,20 @@ def main():
     parser.add_argument("--size", default="775x522")
     parser.add_argument("--repeat", type=int, default=3)
     arguments = parser.parse_args()
-    import torch
-    import torchvision
-
     with tempfile.TemporaryDirectory() as folder:
-        weights = str(pathlib.Path(folder, "resnet18.pth"))
-        torch.save(torchvision.models.resnet18().state_dict(), weights)
-        data = str(pathlib.Path(folder, "data"))
-        draw(data, arguments.images, *map(int, arguments.size.split("x")))
+        data, weights = f"{folder}/data", f"{folder}/resnet18"
+        this = [sys.executable, __file__]
+        what = ["--prepare", folder, str(arguments.images), arguments.size]
+        subprocess.run([*this, *what], check=True)
         rows = {"pytorch": [], "pinpoint": []}
         for turn in range(arguments.repeat):
-            found = subprocess.run(
-                [sys.executable, __file__, "--peer", data, weights], capture_output=True, text=True
-            )
+            peer = [*this, "--peer", data, f"{weights}.pth"]
+            found = subprocess.run(peer, capture_output=True, text=True)
             assert found.returncode == 0, found.stderr
             rows["pytorch"].append(json.loads(found.stdout.splitlines()[-1]))
-            out = str(pathlib.Path(folder, f"run{turn}"))
-            rows["pinpoint"].append(ours(arguments.command, data, weights, out))
+            out = f"{folder}/run{turn}"
+            row = ours(arguments.command, data, f"{weights}.safetensors", out)
+            rows["pinpoint"].append(row)
     print(f"{'':12}{'PyTorch':>10}{'pinpoint':>10}{'ratio':>8}")
     for key in ("features", "total", "peak_mib"):
         theirs, mine = (min(row[key] for row in rows[name]) for name in ("pytorch", "pinpoint"))
@@ -268,5 +290,7 @@ def main():
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--peer"]:
         peer(*sys.argv[2:])
+    elif sys.argv[1:2] == ["--prepare"]:
+        prepare(*sys.argv[2:])
     else:
         main()
