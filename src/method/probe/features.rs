@@ -52,14 +52,13 @@ impl StageMaps {
     /// Views are turned back cell by cell and averaged.
     pub fn of(
         backbone: &Resnet,
-        input: Vec<f32>,
+        mut input: Vec<f32>,
         size: [usize; 2],
         config: &ProbeConfig,
         device: &Device,
     ) -> Self {
         let stages = stages(config);
         let views = views(config);
-        let (first, others) = views.split_first().expect("an image has at least one view");
         let seen = |view: &View, input: Vec<f32>| {
             let (input, [height, width]) = view.apply(input, size);
             let images = tensor(input, [1, 3, height, width], device);
@@ -71,14 +70,17 @@ impl StageMaps {
                 |(stage, maps): (Stage, Tensor<4>)| (stage, view.undo(maps.into(), stage, size));
             wanted.map(back).collect::<Vec<_>>()
         };
-        // The last view takes the image, so that a single one needs no copy of it.
-        let mut input = Some(input);
-        let mut take = |last: bool| if last { input.take() } else { input.clone() };
-        let mut next =
-            |index: usize| take(index + 1 == views.len()).expect("taken by the last view");
-        let mut maps = seen(first, next(0));
-        for (index, view) in others.iter().enumerate() {
-            for ((_, sum), (_, more)) in maps.iter_mut().zip(seen(view, next(index + 1))) {
+        let mut maps: Vec<(Stage, StageMap)> = Vec::new();
+        for (index, view) in views.iter().enumerate() {
+            // The last view takes the image, so that a single one needs no copy of it.
+            let is_last = index + 1 == views.len();
+            let image = if is_last { std::mem::take(&mut input) } else { input.clone() };
+            let more = seen(view, image);
+            if maps.is_empty() {
+                maps = more;
+                continue;
+            }
+            for ((_, sum), (_, more)) in maps.iter_mut().zip(more) {
                 add_scaled(&mut sum.values, 1.0, &more.values);
             }
         }
