@@ -38,7 +38,7 @@ pub mod data;
 /// The network: a backbone with a localizer and a classifier head.
 pub mod model;
 
-/// What a step of training does: our method and its rivals.
+/// What a step of training does: our method and its baselines.
 pub mod method;
 
 /// The run directory: what training leaves on disk, whole or not at all.

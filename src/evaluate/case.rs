@@ -11,7 +11,7 @@ use crate::{
         npy,
     },
     error::{Error, Result},
-    metrics::{FeatureGrid, ImageCase, ImageSummary, Protocol, ScoreMap, Sides, Verdict},
+    metrics::{FeatureGrid, ImageCase, ImageSummary, PredictedClass, Protocol, ScoreMap, Sides},
     predict::{Answer, most_probable},
     refine::{Preset, refine},
 };
@@ -96,8 +96,8 @@ pub(super) fn score<'a>(judge: &Judge, job: Job<'a>) -> Result<Scored<'a>> {
     let case = ImageCase {
         id: &sample.id,
         label: sample.label,
-        classifier: classifier.as_deref().map(verdict),
-        localizer: localizer.as_deref().map(verdict),
+        classifier: classifier.as_deref().map(predicted_class),
+        localizer: localizer.as_deref().map(predicted_class),
         map: Some(scores.map_err(|error| blame.error(&error))?),
         truth: truth.as_ref(),
         boxes: &sample.truth.boxes,
@@ -126,9 +126,9 @@ fn saved(file: &Path, size: (usize, usize), max_megapixels: u32) -> Result<Answe
     Ok(Answer { classifier: None, localizer: None, map: map.values })
 }
 
-fn verdict(probabilities: &[f32]) -> Verdict {
+fn predicted_class(probabilities: &[f32]) -> PredictedClass {
     let class = most_probable(probabilities);
-    Verdict { class, probability: probabilities[class] }
+    PredictedClass { class, probability: probabilities[class] }
 }
 
 /// Whose fault an unusable map is.

@@ -37,7 +37,7 @@ use crate::{
 
 /// Where score maps come from.
 #[derive(Clone, Copy)]
-pub enum Source<'a> {
+pub enum MapSource<'a> {
     /// A method that looks at the images.
     Method(&'a dyn Method),
     /// A folder of `.npy` files named after the samples, see [`map_names`].
@@ -46,9 +46,9 @@ pub enum Source<'a> {
 
 /// What is scored, and how.
 #[derive(Clone, Copy)]
-pub struct Task<'a> {
+pub struct EvaluationTask<'a> {
     /// Whose answers.
-    pub source: Source<'a>,
+    pub source: MapSource<'a>,
     /// On which data.
     pub dataset: &'a Dataset,
     /// On which of its samples.
@@ -59,7 +59,7 @@ pub struct Task<'a> {
     pub protocol: Protocol,
     /// How maps are refined first, if at all.
     pub crf: Option<Preset>,
-    /// Whether the method is told the true class, as the paper does for its rivals.
+    /// Whether the method is told the true class, as the paper does for its baselines.
     pub oracle_label: bool,
     /// The features that decidability is told from, if it is asked for.
     pub features: Option<&'a Features>,
@@ -72,7 +72,7 @@ pub struct Task<'a> {
 /// `look` sees every scored image on some thread; what it makes of the image is
 /// handed to `keep`, in order. The outcome is the same for any number of workers.
 pub fn evaluate<N: Send>(
-    task: &Task<'_>,
+    task: &EvaluationTask<'_>,
     look: impl Fn(&Case<'_>) -> Result<N> + Sync,
     mut keep: impl FnMut(N) -> Result<()>,
 ) -> Result<Evaluation> {
@@ -118,7 +118,11 @@ pub fn evaluate<N: Send>(
 /// The threshold of a rule, tuned on the split that the rule names if it has to be.
 ///
 /// `advance` is called for every image that is looked at.
-pub fn tune(rule: ThresholdRule, task: &Task<'_>, mut advance: impl FnMut()) -> Result<Threshold> {
+pub fn tune(
+    rule: ThresholdRule,
+    task: &EvaluationTask<'_>,
+    mut advance: impl FnMut(),
+) -> Result<Threshold> {
     if let Some(threshold) = rule.ready() {
         return Ok(threshold);
     }
@@ -127,7 +131,7 @@ pub fn tune(rule: ThresholdRule, task: &Task<'_>, mut advance: impl FnMut()) -> 
     let bootstrap = Bootstrap { resamples: 0, ..Bootstrap::default() };
     let protocol = Protocol { curves: false, boxes: false, bootstrap, ..task.protocol };
     let sweep = evaluate(
-        &Task { split, protocol, features: None, ..*task },
+        &EvaluationTask { split, protocol, features: None, ..*task },
         |_| Ok(()),
         |()| {
             advance();
@@ -147,7 +151,7 @@ pub fn tuning_split(rule: ThresholdRule, scored: Split) -> Split {
     if rule == ThresholdRule::BestOnValid { Split::Valid } else { scored }
 }
 
-impl Task<'_> {
+impl EvaluationTask<'_> {
     /// What counts as foreground in mask files.
     pub fn truth_rule(&self) -> MaskRule {
         self.data.mask_rule.unwrap_or(self.dataset.mask_rule)
@@ -165,8 +169,8 @@ impl Task<'_> {
     /// The saved map of each sample; none if a method answers.
     fn maps(&self, samples: &[Sample]) -> Result<Vec<PathBuf>> {
         match self.source {
-            Source::Method(_) => Ok(Vec::new()),
-            Source::Maps(folder) => maps::find(folder, samples),
+            MapSource::Method(_) => Ok(Vec::new()),
+            MapSource::Maps(folder) => maps::find(folder, samples),
         }
     }
 
@@ -175,9 +179,9 @@ impl Task<'_> {
         let settings =
             EvalSettings { workers: self.workers, max_megapixels: self.data.max_megapixels };
         let preprocess = match self.source {
-            Source::Method(method) => method.preprocess().clone(),
+            MapSource::Method(method) => method.preprocess().clone(),
             // No network looks at the images, so they stay as they are.
-            Source::Maps(_) => PreprocessConfig {
+            MapSource::Maps(_) => PreprocessConfig {
                 upscale_short_side: 0,
                 shrink_short_side: 0,
                 eval_multiple: 1,
@@ -190,10 +194,10 @@ impl Task<'_> {
     /// Answers for an image; what is left to do can be done by any thread.
     fn job<'s>(&self, image: EvalImage, sample: &'s Sample, map: Option<&PathBuf>) -> Job<'s> {
         let answer = match self.source {
-            Source::Method(method) => {
+            MapSource::Method(method) => {
                 Ok(method.answer(&image, self.oracle_label.then_some(sample.label)))
             }
-            Source::Maps(_) => Err(map.cloned().unwrap_or_default()),
+            MapSource::Maps(_) => Err(map.cloned().unwrap_or_default()),
         };
         let features = self.features.map(|features| features.of(&image.rgb));
         Job { index: image.index, sample, image: image.rgb, answer, features }

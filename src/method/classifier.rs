@@ -1,6 +1,6 @@
 //! What training by labels alone shares: cross-entropy in, probabilities out.
 //!
-//! The rivals of our method learn to name the class and nothing else; they differ
+//! The baselines of our method learn to name the class and nothing else; they differ
 //! in how scores come about and in where the mask is read from.
 
 use burn::{
@@ -9,10 +9,13 @@ use burn::{
 };
 
 use super::{
-    learner::{Finding, Judgement, Learned, Learner, Moment, Terms, images, input, surprise},
+    learner::{
+        Finding, Judgement, Learned, Learner, StepContext, Terms, images, input,
+        negative_log_likelihood,
+    },
     minmax::{
         examine::most_probable,
-        losses::{cross_entropy, verdicts},
+        losses::{cross_entropy, sample_predictions},
     },
 };
 use crate::{
@@ -94,7 +97,7 @@ pub fn chosen(scores: &Tensor<2>, told: Option<usize>) -> usize {
 
 impl<C: Classifier> Learner for C {
     type Network = C::Network;
-    type Lessons = TrainLoader;
+    type Supervision = TrainLoader;
 
     const LEARNS_BY_MASK: bool = false;
 
@@ -111,21 +114,21 @@ impl<C: Classifier> Learner for C {
         Classifier::network(self, config, classes, device)
     }
 
-    fn learn(&self, network: &C::Network, batch: &Batch, moment: &Moment<'_>) -> Learned {
-        let images = images(batch, moment.device).autodiff();
+    fn learn(&self, network: &C::Network, batch: &Batch, context: &StepContext<'_>) -> Learned {
+        let images = images(batch, context.device).autodiff();
         let pass = Pass::Train(Branch::Whole);
-        let pass = if moment.backbone_is_frozen() { pass.frozen() } else { pass };
-        let drawn = Drawn { epoch: moment.epoch, samples: &batch.samples };
-        let scores = self.scores(network, images, pass, moment.config, Some(drawn));
-        let judged = verdicts(scores.clone(), &batch.labels);
+        let pass = if context.backbone_is_frozen() { pass.frozen() } else { pass };
+        let drawn = Drawn { epoch: context.epoch, samples: &batch.samples };
+        let scores = self.scores(network, images, pass, context.config, Some(drawn));
+        let judged = sample_predictions(scores.clone(), &batch.labels);
         let loss = cross_entropy(scores, &batch.labels).mean();
-        let total: f64 = judged.iter().map(|verdict| f64::from(verdict.loss)).sum();
+        let total: f64 = judged.iter().map(|prediction| f64::from(prediction.loss)).sum();
         let count = batch.labels.len();
         Learned {
             terms: Terms::single(total / count as f64),
             gradients: params::gradients(network, loss.backward()),
-            mistakes: judged.iter().filter(|verdict| !verdict.correct).count() as f64,
-            looks: count,
+            mistakes: judged.iter().filter(|prediction| !prediction.correct).count() as f64,
+            localizer_passes: count,
         }
     }
 
@@ -134,14 +137,14 @@ impl<C: Classifier> Learner for C {
         network: &C::Network,
         image: &EvalImage,
         label: &usize,
-        moment: &Moment<'_>,
+        context: &StepContext<'_>,
     ) -> Judgement {
         let pass = Pass::Evaluate(Branch::Whole);
-        let image = input(image, moment.device);
-        let scores = self.scores(network, image, pass, moment.config, None);
+        let image = input(image, context.device);
+        let scores = self.scores(network, image, pass, context.config, None);
         let probabilities = values(softmax(scores, 1));
         let mistake = f64::from(u8::from(most_probable(&probabilities) != *label));
-        Judgement { mistake, loss: surprise(&probabilities, *label) }
+        Judgement { mistake, loss: negative_log_likelihood(&probabilities, *label) }
     }
 
     fn find(

@@ -4,7 +4,7 @@ use burn::tensor::{Tensor, activation::sigmoid};
 
 use crate::{
     config::{Alignment, Evidence, MaskConfig},
-    model::mask::{MaskRule, resize, soft_mask},
+    model::mask::{MaskEquation, resize, soft_mask},
 };
 
 /// Where the highest class map is the one of `class`.
@@ -40,7 +40,7 @@ pub fn argmax(
 /// Shapes: `[1, 1, h, w]` → `[1, 1, H, W]`.
 pub fn min_max(map: Tensor<4>, size: [usize; 2], stride: usize, config: &MaskConfig) -> Tensor<4> {
     let certain = Tensor::zeros([1, 1], &map.device());
-    let rule = MaskRule { config, evidence: Evidence::Weighted, stride, batch_wide: false };
+    let rule = MaskEquation { config, evidence: Evidence::Weighted, stride, batch_wide: false };
     soft_mask(certain, map, size, &rule)
 }
 

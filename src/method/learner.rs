@@ -13,7 +13,7 @@ use super::{
 use crate::{
     config::Config,
     data::{
-        loader::{Batch, EvalImage, Lessons},
+        loader::{Batch, EvalImage, Supervision},
         preprocess::{InputView, Size},
     },
     model::{Pass, layers::tensor},
@@ -25,7 +25,7 @@ pub trait Learner {
     type Network: Module;
 
     /// What it learns from, which is also all that it can see of the truth.
-    type Lessons: Lessons;
+    type Supervision: Supervision;
 
     /// Whether it starts from a backbone's published weights.
     const HAS_BACKBONE: bool = true;
@@ -52,8 +52,12 @@ pub trait Learner {
     }
 
     /// Computes the loss of a batch and its gradient, without moving the weights.
-    fn learn(&self, network: &Self::Network, batch: &BatchOf<Self>, moment: &Moment<'_>)
-    -> Learned;
+    fn learn(
+        &self,
+        network: &Self::Network,
+        batch: &BatchOf<Self>,
+        context: &StepContext<'_>,
+    ) -> Learned;
 
     /// How far the network is from the truth about a validation image.
     fn judge(
@@ -61,7 +65,7 @@ pub trait Learner {
         network: &Self::Network,
         image: &EvalImage,
         truth: &TruthOf<Self>,
-        moment: &Moment<'_>,
+        context: &StepContext<'_>,
     ) -> Judgement;
 
     /// What the network says about one image of `[1, 3, H, W]`.
@@ -96,14 +100,14 @@ pub trait Learner {
 }
 
 /// What a step of `L` learns from.
-pub type BatchOf<L> = <<L as Learner>::Lessons as Lessons>::Batch;
+pub type BatchOf<L> = <<L as Learner>::Supervision as Supervision>::Batch;
 
 /// What `L` may know of a validation image.
-pub type TruthOf<L> = <<L as Learner>::Lessons as Lessons>::Truth;
+pub type TruthOf<L> = <<L as Learner>::Supervision as Supervision>::Truth;
 
 /// What a step needs to know beside its batch.
 #[derive(Debug, Clone)]
-pub struct Moment<'a> {
+pub struct StepContext<'a> {
     /// Settings of the run.
     pub config: &'a Config,
     /// Counted from 0.
@@ -114,7 +118,7 @@ pub struct Moment<'a> {
     pub mean_colour: [f32; 3],
 }
 
-impl Moment<'_> {
+impl StepContext<'_> {
     /// Whether the backbone is not to learn yet, its statistics included.
     pub fn backbone_is_frozen(&self) -> bool {
         self.epoch < self.config.optimizer.frozen_epochs
@@ -131,7 +135,7 @@ pub struct Learned {
     /// Images that were named wrongly; a segmenter counts the share of wrong pixels of each.
     pub mistakes: f64,
     /// How many images the network looked at, again ones included.
-    pub looks: usize,
+    pub localizer_passes: usize,
 }
 
 /// The terms of the loss; those that a method does not have are absent.
@@ -209,7 +213,7 @@ pub(crate) fn input(image: &EvalImage, device: &Device) -> Tensor<4> {
 }
 
 /// Cross-entropy of probabilities against a label.
-pub(crate) fn surprise(probabilities: &[f32], label: usize) -> f64 {
+pub(crate) fn negative_log_likelihood(probabilities: &[f32], label: usize) -> f64 {
     -f64::from(probabilities[label].max(f32::MIN_POSITIVE)).ln()
 }
 

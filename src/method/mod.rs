@@ -1,7 +1,7 @@
-//! What a step of training does: our method and its rivals.
+//! What a step of training does: our method and its baselines.
 //!
 //! A method is a [`Learner`](crate::method::Learner): the network it trains, what a
-//! step does, and what the trained network says about an image. Most rivals only read
+//! step does, and what the trained network says about an image. Most baselines only read
 //! their mask from a [`Classifier`](crate::method::Classifier). Adding one is a file
 //! here and a line in the registry.
 
@@ -37,7 +37,7 @@ pub mod tiles;
 
 pub use self::{
     classifier::Classifier,
-    learner::{Finding, Judgement, Learned, Learner, Moment, Terms},
+    learner::{Finding, Judgement, Learned, Learner, StepContext, Terms},
     minmax::step::GradientSum,
 };
 use crate::{

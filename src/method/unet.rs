@@ -1,14 +1,14 @@
 //! Full supervision: what masks would teach, as an upper bound.
 //!
 //! The only method that sees masks, in training and in choosing its epoch; the
-//! type of its lessons says so, and no other method can be given them.
+//! type of its supervision says so, and no other method can be given them.
 
 use burn::tensor::{Device, Tensor, activation::log_softmax};
 
 use super::{
     classifier::baseline,
     decision,
-    learner::{Finding, Judgement, Learned, Learner, Moment, Terms, images, input},
+    learner::{Finding, Judgement, Learned, Learner, StepContext, Terms, images, input},
 };
 use crate::{
     config::{Config, Decision},
@@ -30,7 +30,7 @@ pub struct FullSupervision;
 
 impl Learner for FullSupervision {
     type Network = Unet;
-    type Lessons = SupervisedLoader;
+    type Supervision = SupervisedLoader;
 
     const HAS_BACKBONE: bool = false;
     const LEARNS_BY_MASK: bool = false;
@@ -44,14 +44,14 @@ impl Learner for FullSupervision {
         Unet::new(config, device)
     }
 
-    fn learn(&self, network: &Unet, batch: &SupervisedBatch, moment: &Moment<'_>) -> Learned {
+    fn learn(&self, network: &Unet, batch: &SupervisedBatch, context: &StepContext<'_>) -> Learned {
         let pictures = &batch.images;
         let (count, pixels) = (pictures.labels.len(), pictures.height * pictures.width);
         let pass = Pass::Train(Branch::Whole);
-        let scores = network.forward(images(pictures, moment.device).autodiff(), pass);
+        let scores = network.forward(images(pictures, context.device).autodiff(), pass);
         let truth = |flags: &[f32]| {
             let shape = [count, 1, pictures.height, pictures.width];
-            tensor(flags.to_vec(), shape, moment.device).autodiff()
+            tensor(flags.to_vec(), shape, context.device).autodiff()
         };
         let scored = batch.scored.iter().map(|&scored| f64::from(scored)).sum::<f64>().max(1.0);
         let losses = pixel_losses(scores.clone(), truth(&batch.foreground));
@@ -63,7 +63,7 @@ impl Learner for FullSupervision {
             terms: Terms::single(value),
             gradients: params::gradients(network, loss.backward()),
             mistakes: wrong.iter().sum(),
-            looks: count,
+            localizer_passes: count,
         }
     }
 
@@ -72,9 +72,9 @@ impl Learner for FullSupervision {
         network: &Unet,
         image: &EvalImage,
         truth: &Mask,
-        moment: &Moment<'_>,
+        context: &StepContext<'_>,
     ) -> Judgement {
-        let input = input(image, moment.device);
+        let input = input(image, context.device);
         let found = foreground(network.forward(input, Pass::Evaluate(Branch::Whole)));
         let found = image.geometry.restore(&found);
         let flag = |flag: bool| f32::from(u8::from(flag));
@@ -83,11 +83,11 @@ impl Learner for FullSupervision {
             Some(ignored) => ignored.iter().map(|&ignored| flag(!ignored)).collect(),
             None => vec![1.0; marked.len()],
         };
-        let surprise = |(&found, &marked): (&f32, &f32)| {
+        let negative_log_likelihood = |(&found, &marked): (&f32, &f32)| {
             let probability = if marked > 0.5 { found } else { 1.0 - found };
             -f64::from(probability.max(f32::MIN_POSITIVE)).ln()
         };
-        let losses = found.iter().zip(&marked).map(surprise);
+        let losses = found.iter().zip(&marked).map(negative_log_likelihood);
         let total: f64 = losses.zip(&scored).map(|(loss, &scored)| loss * f64::from(scored)).sum();
         let count = scored.iter().map(|&scored| f64::from(scored)).sum::<f64>().max(1.0);
         let wrong = wrong(&found, &marked, &scored, marked.len());

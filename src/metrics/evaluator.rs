@@ -81,11 +81,11 @@ impl Evaluator {
         let ImageSummary { id, label, classifier, localizer, threshold, pixels, boxes, sides } =
             image;
         assert!(label < self.classes.len(), "label {label} is below {}", self.classes.len());
-        if let Some(verdict) = classifier {
-            self.classifier.accumulate(label, verdict.class);
+        if let Some(predicted_class) = classifier {
+            self.classifier.accumulate(label, predicted_class.class);
         }
-        if let Some(verdict) = localizer {
-            self.localizer.accumulate(label, verdict.class);
+        if let Some(predicted_class) = localizer {
+            self.localizer.accumulate(label, predicted_class.class);
         }
         if let Some((summary, _)) = &boxes {
             self.boxes.accumulate(summary);
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
     use crate::{
         data::mask::Mask,
-        metrics::{EmptyRule, ImageCase, ScoreMap, ScoreMapError, Verdict},
+        metrics::{EmptyRule, ImageCase, PredictedClass, ScoreMap, ScoreMapError},
         rng::{Purpose, Stream},
     };
 
@@ -276,12 +276,13 @@ mod tests {
         }
 
         fn case(&self) -> ImageCase<'_> {
-            let verdict = Verdict { class: usize::from(self.id.len() > 5), probability: 0.75 };
+            let predicted_class =
+                PredictedClass { class: usize::from(self.id.len() > 5), probability: 0.75 };
             ImageCase {
                 id: &self.id,
                 label: self.label,
-                classifier: Some(verdict),
-                localizer: Some(Verdict { class: 0, ..verdict }),
+                classifier: Some(predicted_class),
+                localizer: Some(PredictedClass { class: 0, ..predicted_class }),
                 map: Some(ScoreMap::new(SIZE.0, SIZE.1, &self.scores).unwrap()),
                 truth: Some(&self.truth),
                 boxes: &[],
@@ -475,7 +476,7 @@ mod tests {
         let scores: Vec<f32> =
             truth.foreground.iter().map(|&inside| if inside { 0.9 } else { 0.1 }).collect();
         let example = Example { id: "a".to_owned(), label: 0, scores, truth };
-        let wrong = Some(Verdict { class: 1, probability: 0.6 });
+        let wrong = Some(PredictedClass { class: 1, probability: 0.6 });
         let cases = [example.case(), ImageCase { classifier: wrong, ..example.case() }];
         let scores = evaluate(&cases, Protocol::default()).scores;
         assert_eq!(scores.gt_known_localization, Some(100.0));

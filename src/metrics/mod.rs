@@ -46,6 +46,6 @@ pub use score_map::{ScoreMap, ScoreMapError};
 pub use scores::{ClassRow, ImageRow, Scores};
 pub use sides::{FeatureGrid, Sides};
 pub use spread::{Spread, mean_curves};
-pub use summary::{ImageCase, ImageSummary, PixelSummary, Protocol, Verdict};
+pub use summary::{ImageCase, ImageSummary, PixelSummary, PredictedClass, Protocol};
 pub use sweep::{BestThreshold, Sweep, SweepCurve};
 pub use threshold::{Threshold, ThresholdRule};

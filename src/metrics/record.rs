@@ -1,14 +1,14 @@
 //! The row of one image, before it is written down.
 
-use super::{ImageRow, PixelScores, Verdict};
+use super::{ImageRow, PixelScores, PredictedClass};
 
 /// What is kept of each image.
 #[derive(Debug, Clone)]
 pub(super) struct Record {
     pub(super) id: String,
     pub(super) label: usize,
-    pub(super) classifier: Option<Verdict>,
-    pub(super) localizer: Option<Verdict>,
+    pub(super) classifier: Option<PredictedClass>,
+    pub(super) localizer: Option<PredictedClass>,
     pub(super) threshold: Option<f32>,
     pub(super) pixels: Option<Pixels>,
     pub(super) box_overlap: Option<f32>,
@@ -31,8 +31,8 @@ fn percent(yes: bool) -> f64 {
 }
 
 impl Record {
-    pub(super) fn error(&self, verdict: Option<Verdict>) -> Option<f64> {
-        verdict.map(|verdict| percent(verdict.class != self.label))
+    pub(super) fn error(&self, predicted_class: Option<PredictedClass>) -> Option<f64> {
+        predicted_class.map(|predicted_class| percent(predicted_class.class != self.label))
     }
 
     pub(super) fn localized(&self) -> Option<f64> {
@@ -66,9 +66,9 @@ impl Record {
         ImageRow {
             id: self.id.clone(),
             label: self.label,
-            predicted: self.classifier.map(|verdict| verdict.class),
-            probability: self.classifier.map(|verdict| verdict.probability),
-            localizer_predicted: self.localizer.map(|verdict| verdict.class),
+            predicted: self.classifier.map(|predicted_class| predicted_class.class),
+            probability: self.classifier.map(|predicted_class| predicted_class.probability),
+            localizer_predicted: self.localizer.map(|predicted_class| predicted_class.class),
             threshold: self.threshold,
             f1_foreground: scores.f1_foreground,
             f1_background: scores.f1_background,

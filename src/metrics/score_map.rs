@@ -87,7 +87,7 @@ impl<'a> ScoreMap<'a> {
         if map == size { Ok(()) } else { Err(ScoreMapError::Size { map, truth: size }) }
     }
 
-    /// Score and truth of every pixel that has a verdict.
+    /// Score and truth of every pixel that has a predicted_class.
     pub(super) fn judged(&self, truth: &'a Mask) -> impl Iterator<Item = (f32, bool)> + 'a {
         let pairs = self.scores.iter().copied().zip(truth.foreground.iter().copied());
         let ignored = truth.ignored.as_deref();

@@ -27,7 +27,7 @@ pub struct Protocol {
 
 /// A class that was predicted for an image.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct PredictedClass {
     /// The most probable class.
     pub class: usize,
     /// Its probability.
@@ -42,9 +42,9 @@ pub struct ImageCase<'a> {
     /// Its class.
     pub label: usize,
     /// What the classifier said; `None` for a method without one.
-    pub classifier: Option<Verdict>,
+    pub classifier: Option<PredictedClass>,
     /// What the localizer said; `None` for a method without one.
-    pub localizer: Option<Verdict>,
+    pub localizer: Option<PredictedClass>,
     /// Where the method sees the object; `None` if it does not say.
     pub map: Option<ScoreMap<'a>>,
     /// Where the object is; `None` if the sample has no mask.
@@ -58,8 +58,8 @@ pub struct ImageCase<'a> {
 pub struct ImageSummary {
     pub(super) id: String,
     pub(super) label: usize,
-    pub(super) classifier: Option<Verdict>,
-    pub(super) localizer: Option<Verdict>,
+    pub(super) classifier: Option<PredictedClass>,
+    pub(super) localizer: Option<PredictedClass>,
     /// The threshold of this image.
     pub(super) threshold: Option<f32>,
     pub(super) pixels: Option<PixelSummary>,

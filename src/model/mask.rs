@@ -25,7 +25,7 @@ const EQUAL: f32 = 1e-24;
 
 /// How raw maps are brought to a common scale before the sigmoid.
 #[derive(Debug, Clone, Copy)]
-pub struct MaskRule<'a> {
+pub struct MaskEquation<'a> {
     /// Threshold, steepness and percentiles.
     pub config: &'a MaskConfig,
     /// What the maps together say of a place.
@@ -43,7 +43,7 @@ pub fn soft_mask(
     scores: Tensor<2>,
     maps: Tensor<4>,
     size: [usize; 2],
-    rule: &MaskRule<'_>,
+    rule: &MaskEquation<'_>,
 ) -> Tensor<4> {
     let evidence = evidence(softmax(scores, 1), maps, rule.evidence);
     let evidence = match rule.config.alignment {
@@ -162,7 +162,7 @@ fn matrix(places: &[Place], input: usize, device: &Device) -> Tensor<2> {
 }
 
 /// Brings each map to `[0, 1]`; a constant map says nothing, so it lands on the threshold.
-fn normalize(evidence: Tensor<4>, rule: &MaskRule<'_>) -> Tensor<4> {
+fn normalize(evidence: Tensor<4>, rule: &MaskEquation<'_>) -> Tensor<4> {
     let [batch, _, height, width] = evidence.dims();
     let groups = if rule.batch_wide { 1 } else { batch };
     let flat: Tensor<2> = evidence.reshape([groups, batch / groups * height * width]);
@@ -211,7 +211,7 @@ mod tests {
         let device = device::cpu();
         let [batch, classes, height, width] = shape;
         let scores = Tensor::zeros([batch, classes], &device);
-        let rule = MaskRule { config, evidence: config.evidence, stride: 1, batch_wide };
+        let rule = MaskEquation { config, evidence: config.evidence, stride: 1, batch_wide };
         values(soft_mask(scores, tensor(maps, shape, &device), [height, width], &rule))
     }
 
@@ -231,7 +231,7 @@ mod tests {
         let maps = tensor(vec![4.0, 0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 2.0], [1, 2, 2, 2], &device);
         let config = &MaskConfig::default();
         let evidence = Evidence::Weighted;
-        let rule = MaskRule { config, evidence, stride: 1, batch_wide: false };
+        let rule = MaskEquation { config, evidence, stride: 1, batch_wide: false };
         let mask = values(soft_mask(scores, maps, [2, 2], &rule));
         // Beliefs ¼ and ¾ make the evidence 1, 3, 0, 1.5: normalized ⅓, 1, 0, ½.
         let expected =
@@ -346,7 +346,7 @@ mod tests {
         let device = device::cpu();
         let config = MaskConfig { alignment: Alignment::Centres, ..MaskConfig::default() };
         let evidence = Evidence::Weighted;
-        let rule = MaskRule { config: &config, evidence, stride: 4, batch_wide: false };
+        let rule = MaskEquation { config: &config, evidence, stride: 4, batch_wide: false };
         let maps = tensor(vec![0.0, 1.0, 0.0], [1, 1, 1, 3], &device);
         let mask = values(soft_mask(Tensor::zeros([1, 1], &device), maps, [1, 12], &rule));
         let peak = (0..12).max_by(|&a, &b| mask[a].total_cmp(&mask[b])).unwrap();
@@ -383,7 +383,7 @@ mod tests {
                 maps.iter().zip(common.iter().cycle()).map(|(cell, common)| cell + common).collect();
             for evidence in [Evidence::Centred, Evidence::Spread] {
                 let config = MaskConfig { evidence, ..MaskConfig::default() };
-                let rule = MaskRule { config: &config, evidence, stride: 1, batch_wide: false };
+                let rule = MaskEquation { config: &config, evidence, stride: 1, batch_wide: false };
                 let mask = |maps: &[f32]| {
                     let scores = tensor(scores.clone(), [1, 3], &device);
                     values(soft_mask(scores, tensor(maps.to_vec(), [1, 3, 2, 3], &device), [4, 9], &rule))

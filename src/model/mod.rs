@@ -57,7 +57,7 @@ use burn::{
 
 pub use self::layers::{Branch, Pass};
 use self::{
-    mask::{MaskRule, soft_mask},
+    mask::{MaskEquation, soft_mask},
     resnet::Resnet,
     wildcat::{Head, Pooling, pool},
 };
@@ -174,8 +174,8 @@ impl<'a> Rules<'a> {
         }
     }
 
-    pub(crate) fn mask(&self) -> MaskRule<'a> {
-        MaskRule {
+    pub(crate) fn mask(&self) -> MaskEquation<'a> {
+        MaskEquation {
             config: &self.config.mask,
             evidence: self.config.evidence(),
             stride: self.config.model.output_stride,

@@ -265,7 +265,7 @@ pub(super) mod tests {
     use super::*;
     use crate::{
         data::mask::Mask,
-        metrics::{Evaluator, ImageCase, ImageSummary, Protocol, ScoreMap, Verdict},
+        metrics::{Evaluator, ImageCase, ImageSummary, PredictedClass, Protocol, ScoreMap},
     };
 
     /// A report on three images of two classes, one of them without truth.
@@ -278,12 +278,12 @@ pub(super) mod tests {
         {
             let foreground = vec![true, false, index == 0];
             let truth = Mask { width: 3, height: 1, foreground, ignored: None };
-            let verdict = Verdict { class: index % 2, probability: 0.75 };
+            let predicted_class = PredictedClass { class: index % 2, probability: 0.75 };
             let case = ImageCase {
                 id: &format!("test/<{index}>.png"),
                 label: usize::from(index == 2),
-                classifier: Some(verdict),
-                localizer: Some(verdict),
+                classifier: Some(predicted_class),
+                localizer: Some(predicted_class),
                 map: Some(ScoreMap::new(3, 1, scores).unwrap()),
                 truth: (index < 2).then_some(&truth),
                 boxes: &[],

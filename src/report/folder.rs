@@ -28,7 +28,7 @@ use super::{
 use crate::{
     data::npy,
     error::{Error, Result},
-    evaluate::{Case, Task, evaluate, map_names},
+    evaluate::{Case, EvaluationTask, evaluate, map_names},
     metrics::Evaluation,
     run::write_atomically,
 };
@@ -56,7 +56,7 @@ impl Folder {
     /// Maps are saved of the images that are `saved` by their place in the split.
     pub fn evaluate(
         &mut self,
-        task: &Task<'_>,
+        task: &EvaluationTask<'_>,
         saved: impl Fn(usize) -> bool + Sync,
         mut advance: impl FnMut(),
     ) -> Result<Evaluation> {

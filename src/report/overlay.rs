@@ -82,7 +82,7 @@ pub fn tint(image: &RgbImage, mask: &[bool], colour: Rgb<u8>) -> RgbImage {
 
 /// The image in grey, coloured by how the predicted mask agrees with the truth.
 ///
-/// True background and pixels without a verdict stay grey.
+/// True background and pixels without a predicted_class stay grey.
 pub fn agreement(image: &RgbImage, predicted: &[bool], truth: &Mask) -> RgbImage {
     check_size(image, predicted.len());
     check_truth(image, truth);
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(picture[(1, 0)], tinted(FALSE_POSITIVE));
         assert_eq!(picture[(2, 0)], tinted(FALSE_NEGATIVE));
         assert_eq!(picture[(3, 0)], GREY);
-        assert_eq!(picture[(4, 0)], GREY, "no verdict, no colour");
+        assert_eq!(picture[(4, 0)], GREY, "no predicted_class, no colour");
     }
 
     #[test]

@@ -86,7 +86,8 @@ impl Position {
 #[expect(missing_docs, reason = "each is the sum of what it is named after")]
 pub struct Sums {
     pub images: usize,
-    pub looks: usize,
+    #[serde(alias = "looks")]
+    pub localizer_passes: usize,
     pub mistakes: f64,
     pub terms: Terms,
     pub seconds: f64,
@@ -117,7 +118,8 @@ pub struct EpochRecord {
     /// Mistakes on training images (of ours, on their foreground), in percent.
     pub train_error: f64,
     /// Looks taken per image: 1 without erasing.
-    pub looks: f64,
+    #[serde(alias = "looks")]
+    pub localizer_passes: f64,
     /// Mistakes on validation images, in percent; none without a validation split.
     pub valid_error: Option<f64>,
     /// Cross-entropy on validation images (of ours, of localizer plus classifier).

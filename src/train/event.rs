@@ -56,7 +56,7 @@ pub enum Event<'a> {
 /// Listens to training, and may ask it to stop.
 pub trait Observer {
     /// Hears of an event.
-    fn hear(&mut self, event: &Event<'_>);
+    fn observe(&mut self, event: &Event<'_>);
 
     /// Whether training should save its state and return.
     fn wants_to_stop(&self) -> bool {

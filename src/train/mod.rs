@@ -30,11 +30,11 @@ use crate::{
     data::{
         Dataset,
         image::read_rgb,
-        loader::{Batches as _, Lessons},
+        loader::{Batches as _, Supervision},
     },
     error::{Error, Result},
     method::{
-        self, Learner, Moment, Visitor,
+        self, Learner, StepContext, Visitor,
         learner::{BatchOf, images},
     },
     model::{
@@ -49,7 +49,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Everything a training run is given.
 #[derive(Debug)]
-pub struct Task<'a> {
+pub struct TrainingTask<'a> {
     /// Settings that passed [`Config::check`].
     pub config: &'a Config,
     /// What to learn from; its validation split chooses the epoch to keep.
@@ -78,8 +78,8 @@ pub enum Ending {
 /// Goes on from the run's checkpoint if there is one. The outcome depends on the
 /// settings, the seed and the data only: not on the number of threads, nor on how
 /// often the run was interrupted.
-pub fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result<Ending> {
-    struct Fit<'a>(&'a Task<'a>, &'a RunDir, &'a mut dyn Observer);
+pub fn fit(task: &TrainingTask<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result<Ending> {
+    struct Fit<'a>(&'a TrainingTask<'a>, &'a RunDir, &'a mut dyn Observer);
     impl Visitor for Fit<'_> {
         type Output = Result<Ending>;
         fn visit<L: Learner + 'static>(self, learner: L) -> Result<Ending> {
@@ -94,14 +94,14 @@ pub fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result
 
 fn fit_with<L: Learner>(
     learner: L,
-    task: &Task<'_>,
+    task: &TrainingTask<'_>,
     run: &RunDir,
     observer: &mut dyn Observer,
 ) -> Result<Ending> {
     let mut training = Training::start(learner, task, run, observer)?;
-    let (epochs, steps) = (task.config.train.epochs, training.lessons.batches());
+    let (epochs, steps) = (task.config.train.epochs, training.supervision.batches());
     let from = (training.position.epoch, training.position.step);
-    observer.hear(&Event::Started { epochs, steps, from });
+    observer.observe(&Event::Started { epochs, steps, from });
     if from == (0, 0) {
         // There is a good state to name even if the first step diverges.
         training.save(observer)?;
@@ -111,7 +111,7 @@ fn fit_with<L: Learner>(
         let epoch = training.position.epoch;
         let started = Instant::now();
         training.freeze_or_thaw();
-        let mut batches = training.lessons.epoch(epoch as u64, training.position.step);
+        let mut batches = training.supervision.epoch(epoch as u64, training.position.step);
         loop {
             // A file that takes long to decode must not keep a wish to stop waiting.
             let ready = batches.wait(PATIENCE);
@@ -137,13 +137,13 @@ fn fit_with<L: Learner>(
 /// A run in progress.
 struct Training<'a, L: Learner> {
     learner: L,
-    task: &'a Task<'a>,
+    task: &'a TrainingTask<'a>,
     run: &'a RunDir,
-    /// Always there, but for the moment of an update.
+    /// Always there, but for the context of an update.
     model: Option<L::Network>,
     backbone_learns: bool,
     optimizer: Optimizer,
-    lessons: L::Lessons,
+    supervision: L::Supervision,
     mean_colour: [f32; 3],
     position: Position,
 }
@@ -151,11 +151,11 @@ struct Training<'a, L: Learner> {
 impl<'a, L: Learner> Training<'a, L> {
     fn start(
         learner: L,
-        task: &'a Task<'a>,
+        task: &'a TrainingTask<'a>,
         run: &'a RunDir,
         observer: &mut dyn Observer,
     ) -> Result<Self> {
-        let Task { config, dataset, .. } = task;
+        let TrainingTask { config, dataset, .. } = task;
         let inputs = run.require_inputs(dataset, task.weights, task.every_byte)?;
         let device = task.device.clone().autodiff();
         let mut model = learner.network(config, dataset.classes.len(), &device);
@@ -167,7 +167,7 @@ impl<'a, L: Learner> Training<'a, L> {
                     return Err(other_dataset(run));
                 }
                 if !verified {
-                    observer.hear(&Event::Note(
+                    observer.observe(&Event::Note(
                         "the checkpoint is of an older version, without checksums: damage to it \
                          would go unnoticed",
                     ));
@@ -181,7 +181,7 @@ impl<'a, L: Learner> Training<'a, L> {
                 position = saved;
             }
             None if RunDir::exists(run.root()) && task.weights.is_none() => {
-                observer.hear(&Event::Note(
+                observer.observe(&Event::Note(
                     "the run has no checkpoint yet, and starts again from drawn weights",
                 ));
             }
@@ -189,25 +189,25 @@ impl<'a, L: Learner> Training<'a, L> {
                 Some(path) if L::HAS_BACKBONE => {
                     let (loaded, report) = weights::load(model, path, weights::read(path)?)?;
                     model = loaded;
-                    observer.hear(&Event::Note(&report.to_string()));
+                    observer.observe(&Event::Note(&report.to_string()));
                 }
-                Some(_) => observer.hear(&Event::Note(
+                Some(_) => observer.observe(&Event::Note(
                     "this method has no backbone to load weights into, and starts from drawn ones",
                 )),
                 None => {}
             },
         }
-        let lessons = L::Lessons::open(dataset, config, task.workers)?;
+        let supervision = L::Supervision::open(dataset, config, task.workers)?;
         position
-            .check(config.train.epochs, lessons.batches())
+            .check(config.train.epochs, supervision.batches())
             .map_err(|problem| impossible(run, problem))?;
-        if let Some(note) = lessons.note() {
-            observer.hear(&Event::Note(&note));
+        if let Some(note) = supervision.note() {
+            observer.observe(&Event::Note(&note));
         }
         let mean_colour = task.mean_colour()?;
         if (position.epoch, position.step) == (0, 0) {
             // An image or a setting that cannot work shows itself in the first batch.
-            lessons.epoch(0, 0).next().transpose()?;
+            supervision.epoch(0, 0).next().transpose()?;
         }
         // Nothing is left that could fail before the first step.
         run.begin(config, Some(&inputs))?;
@@ -218,7 +218,7 @@ impl<'a, L: Learner> Training<'a, L> {
             model: Some(model),
             backbone_learns: true,
             optimizer,
-            lessons,
+            supervision,
             mean_colour,
             position,
         })
@@ -230,7 +230,7 @@ impl<'a, L: Learner> Training<'a, L> {
 
     /// Lets the backbone learn, or not yet: what has no gradient costs no time.
     fn freeze_or_thaw(&mut self) {
-        let learns = !self.moment().backbone_is_frozen();
+        let learns = !self.context().backbone_is_frozen();
         if learns != self.backbone_learns {
             let model = self.model.take().expect("put back at once");
             self.model = Some(params::let_backbone_learn(model, learns));
@@ -242,7 +242,7 @@ impl<'a, L: Learner> Training<'a, L> {
     fn learn(&mut self, batch: &BatchOf<L>, observer: &mut dyn Observer) -> Result<()> {
         let config = self.task.config;
         let epoch = self.position.epoch;
-        let learned = self.learner.learn(self.model(), batch, &self.moment());
+        let learned = self.learner.learn(self.model(), batch, &self.context());
         if !learned.terms.total().is_finite() {
             return Err(Error::Diverged {
                 epoch,
@@ -264,18 +264,18 @@ impl<'a, L: Learner> Training<'a, L> {
             images,
             mistakes: learned.mistakes,
         };
-        observer.hear(&event);
+        observer.observe(&event);
         self.position.step += 1;
         let sums = &mut self.position.sums;
         sums.images += images;
-        sums.looks += learned.looks;
+        sums.localizer_passes += learned.localizer_passes;
         sums.mistakes += learned.mistakes;
         sums.terms.add(&learned.terms, images as f64);
         Ok(())
     }
 
-    fn moment(&self) -> Moment<'_> {
-        Moment {
+    fn context(&self) -> StepContext<'_> {
+        StepContext {
             config: self.task.config,
             epoch: self.position.epoch,
             device: &self.task.device,
@@ -305,16 +305,16 @@ impl<'a, L: Learner> Training<'a, L> {
         self.write_weights(&self.run.last())?;
         self.run.write_metrics(&self.position.records)?;
         if let Some(record) = self.position.records.last() {
-            observer.hear(&Event::Epoch(record));
+            observer.observe(&Event::Epoch(record));
         }
         self.save(observer)
     }
 
     fn validate(&self) -> Result<Option<Validation>> {
-        let (model, moment) = (self.model().valid(), self.moment());
+        let (model, context) = (self.model().valid(), self.context());
         validate(self.task, |image, sample| {
-            let truth = self.lessons.truth(sample, image.geometry.original)?;
-            Ok(truth.map(|truth| self.learner.judge(&model, image, &truth, &moment)))
+            let truth = self.supervision.truth(sample, image.geometry.original)?;
+            Ok(truth.map(|truth| self.learner.judge(&model, image, &truth, &context)))
         })
     }
 
@@ -356,7 +356,7 @@ impl<'a, L: Learner> Training<'a, L> {
             loss_foreground: terms.foreground,
             loss_background: terms.background,
             train_error: 100.0 * sums.mistakes / images,
-            looks: sums.looks as f64 / images,
+            localizer_passes: sums.localizer_passes as f64 / images,
             valid_error: validation.map(|found| found.error),
             valid_loss: validation.map(|found| found.loss),
             best,
@@ -381,7 +381,7 @@ impl<'a, L: Learner> Training<'a, L> {
         let config = self.task.config;
         // The augmented images of an epoch that was never trained on.
         let epoch = config.train.epochs as u64;
-        for (seen, batch) in self.lessons.epoch(epoch, 0).enumerate() {
+        for (seen, batch) in self.supervision.epoch(epoch, 0).enumerate() {
             let images = images(batch?.as_ref(), &self.task.device);
             let pass = Pass::Calibrate { seen };
             self.learner.pass(self.model(), images.autodiff(), pass, config);
@@ -390,7 +390,7 @@ impl<'a, L: Learner> Training<'a, L> {
     }
 
     fn write_weights(&self, path: &Path) -> Result<()> {
-        let Task { config, dataset, .. } = self.task;
+        let TrainingTask { config, dataset, .. } = self.task;
         let note = WeightsNote::new(config, &dataset.classes, self.position.epoch);
         write_atomically(path, &weights::encode(&params::collect(self.model()), &note))
     }
@@ -405,12 +405,12 @@ impl<'a, L: Learner> Training<'a, L> {
         let (updates, memory): (u64, Arrays) = self.optimizer.state();
         self.position.updates = updates;
         let path = self.run.save(self.model(), memory, &self.position)?;
-        observer.hear(&Event::Saved(&path));
+        observer.observe(&Event::Saved(&path));
         Ok(())
     }
 }
 
-impl Task<'_> {
+impl TrainingTask<'_> {
     /// The mean colour of the training images, if erasing needs it.
     fn mean_colour(&self) -> Result<[f32; 3]> {
         let Config { data, preprocess, erase, .. } = self.config;

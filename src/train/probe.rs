@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use super::{Ending, Event, Observer, Task, other_dataset, validate::Validation};
+use super::{Ending, Event, Observer, TrainingTask, other_dataset, validate::Validation};
 use crate::{
     config::Config,
     data::{
@@ -16,7 +16,7 @@ use crate::{
     error::{Error, Result},
     method::{
         Judgement,
-        learner::surprise,
+        learner::negative_log_likelihood,
         minmax::examine::most_probable,
         probe::{self, Found, Gathered, Gathering, Heads, NotFinite, Plan, Probe, StageMaps},
     },
@@ -36,7 +36,11 @@ const NO_WEIGHTS: &str = "no `--weights` were given, so the frozen backbone keep
     they are)";
 
 /// Trains a probe, or goes on with one.
-pub(super) fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result<Ending> {
+pub(super) fn fit(
+    task: &TrainingTask<'_>,
+    run: &RunDir,
+    observer: &mut dyn Observer,
+) -> Result<Ending> {
     let started = Instant::now();
     require_enough(task.dataset)?;
     let inputs = run.require_inputs(task.dataset, task.weights, task.every_byte)?;
@@ -60,7 +64,7 @@ pub(super) fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) ->
     images(task, &[&task.dataset.train[0]]).images().next().transpose()?;
     run.begin(task.config, Some(&inputs))?;
     let path = run.save(&backbone, Arrays::new(), &position)?;
-    observer.hear(&Event::Saved(&path));
+    observer.observe(&Event::Saved(&path));
 
     let Some(gathered) = gather(task, &backbone, observer)? else {
         return Ok(Ending::Interrupted);
@@ -70,7 +74,7 @@ pub(super) fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) ->
         return Ok(Ending::Interrupted);
     };
     let all_done = started.elapsed().as_secs_f64();
-    observer.hear(&Event::Note(&format!(
+    observer.observe(&Event::Note(&format!(
         "features in {features_done:.1} s, heads in {:.1} s; {found}",
         all_done - features_done
     )));
@@ -85,7 +89,7 @@ pub(super) fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) ->
         loss_foreground: None,
         loss_background: None,
         train_error,
-        looks: 1.0,
+        localizer_passes: 1.0,
         valid_error: valid.map(|found| found.error),
         valid_loss: valid.map(|found| found.loss),
         best: true,
@@ -102,23 +106,23 @@ pub(super) fn fit(task: &Task<'_>, run: &RunDir, observer: &mut dyn Observer) ->
     run.write_metrics(&position.records)?;
     if let Some(Validation { error, .. }) = valid {
         let note = format!("{error:.1} % of validation images are misclassified");
-        observer.hear(&Event::Note(&note));
+        observer.observe(&Event::Note(&note));
     }
     // The checkpoint last: if killed before it, all of this is computed again.
     let path = run.save_finished(&position)?;
-    observer.hear(&Event::Saved(&path));
+    observer.observe(&Event::Saved(&path));
     Ok(Ending::Finished(position.best.map(|best| best.epoch)))
 }
 
 /// The backbone with the weights that were given, or with drawn ones.
-fn open_backbone(task: &Task<'_>, observer: &mut dyn Observer) -> Result<Resnet> {
+fn open_backbone(task: &TrainingTask<'_>, observer: &mut dyn Observer) -> Result<Resnet> {
     let drawn = Resnet::drawn(&probe::backbone(&task.config.model), task.config.seed, &task.device);
     let Some(path) = task.weights else {
-        observer.hear(&Event::Note(NO_WEIGHTS));
+        observer.observe(&Event::Note(NO_WEIGHTS));
         return Ok(drawn);
     };
     let (backbone, report) = weights::load(drawn, path, weights::read(path)?)?;
-    observer.hear(&Event::Note(&report.to_string()));
+    observer.observe(&Event::Note(&report.to_string()));
     Ok(backbone)
 }
 
@@ -141,11 +145,11 @@ fn require_enough(dataset: &Dataset) -> Result<()> {
 
 /// Passes the training images through the backbone once; none if it was asked to stop.
 fn gather(
-    task: &Task<'_>,
+    task: &TrainingTask<'_>,
     backbone: &Resnet,
     observer: &mut dyn Observer,
 ) -> Result<Option<Gathered>> {
-    let Task { config, dataset, .. } = task;
+    let TrainingTask { config, dataset, .. } = task;
     let plan = Plan::new(dataset.train.len(), &config.probe);
     let mut order = random_order(dataset, config.seed);
     order.truncate(plan.images);
@@ -155,7 +159,7 @@ fn gather(
             order.len(),
             dataset.train.len()
         );
-        observer.hear(&Event::Note(&note));
+        observer.observe(&Event::Note(&note));
     }
     let samples: Vec<&Sample> = order.iter().map(|&index| &dataset.train[index]).collect();
     let mut gathering = Gathering::new(plan, &config.probe);
@@ -163,7 +167,11 @@ fn gather(
         if observer.wants_to_stop() {
             return Ok(None);
         }
-        observer.hear(&Event::Working { what: "computing features", done, total: samples.len() });
+        observer.observe(&Event::Working {
+            what: "computing features",
+            done,
+            total: samples.len(),
+        });
         let EvalImage { input, geometry, .. } = image?;
         let size = [geometry.padded.height as usize, geometry.padded.width as usize];
         let maps = StageMaps::of(backbone, input, size, &config.probe, &task.device);
@@ -211,18 +219,18 @@ fn not_finite(sample: &Sample) -> Error {
 /// Trains the heads; none if the observer asked to stop.
 fn train_heads(
     gathered: &Gathered,
-    task: &Task<'_>,
+    task: &TrainingTask<'_>,
     observer: &mut dyn Observer,
 ) -> Option<(Heads, Found)> {
     let Config { probe, seed, .. } = task.config;
     Heads::train(gathered, probe, *seed, |done, total| {
-        observer.hear(&Event::Working { what: "training heads", done, total });
+        observer.observe(&Event::Working { what: "training heads", done, total });
         !observer.wants_to_stop()
     })
 }
 
 /// The images of some samples, as prediction sees them.
-fn images(task: &Task<'_>, samples: &[&Sample]) -> EvalLoader {
+fn images(task: &TrainingTask<'_>, samples: &[&Sample]) -> EvalLoader {
     let paths = samples.iter().map(|sample| sample.image.clone()).collect();
     let settings =
         EvalSettings { workers: task.workers, max_megapixels: task.config.data.max_megapixels };
@@ -231,12 +239,12 @@ fn images(task: &Task<'_>, samples: &[&Sample]) -> EvalLoader {
 
 /// Share of validation images that are named wrongly, in percent, and mean cross-entropy; none
 /// without a validation split.
-fn validate(probe: &Probe, task: &Task<'_>) -> Result<Option<Validation>> {
+fn validate(probe: &Probe, task: &TrainingTask<'_>) -> Result<Option<Validation>> {
     super::validate::validate(task, |image, sample| {
         let found = probe.find(image, task.config, &task.device);
         let probabilities = found.classifier.unwrap_or_default();
         let mistake = f64::from(u8::from(most_probable(&probabilities) != sample.label));
-        Ok(Some(Judgement { mistake, loss: surprise(&probabilities, sample.label) }))
+        Ok(Some(Judgement { mistake, loss: negative_log_likelihood(&probabilities, sample.label) }))
     })
 }
 

@@ -3,7 +3,7 @@
 //! It is of what training learns from: a method that sees labels is judged by
 //! labels, and masks choose only what was trained on masks.
 
-use super::Task;
+use super::TrainingTask;
 use crate::{
     data::{
         Sample,
@@ -24,7 +24,7 @@ pub(super) struct Validation {
 
 /// Judges the validation split; none without one, or if none of it can be judged.
 pub(super) fn validate(
-    task: &Task<'_>,
+    task: &TrainingTask<'_>,
     judge: impl Fn(&EvalImage, &Sample) -> Result<Option<Judgement>>,
 ) -> Result<Option<Validation>> {
     let samples = &task.dataset.valid;

@@ -67,7 +67,7 @@ impl Demo {
         dataset.require_usable()?;
         let run = RunDir::plan(&out.join("run"))?;
         let device = device::cpu();
-        let task = train::Task {
+        let task = train::TrainingTask {
             config: &config,
             dataset: &dataset,
             weights: None,

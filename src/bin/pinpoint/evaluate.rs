@@ -15,7 +15,7 @@ use pinpoint::{
     config::{Config, DataConfig},
     data::{Dataset, Layout, OpenOptions, Split, problem, split::cut_validation},
     device,
-    evaluate::{Features, Source, Task, evaluate, tune, tuning_split},
+    evaluate::{EvaluationTask, Features, MapSource, evaluate, tune, tuning_split},
     metrics::{Protocol, Threshold, ThresholdRule},
     predict::{Method, Trained, UNTRAINED, untrained},
     refine::Preset,
@@ -71,7 +71,7 @@ pub(crate) struct Evaluate {
     #[arg(long, value_name = "RULE", default_value = "0.5")]
     pub(crate) threshold: ThresholdRule,
 
-    /// Tell the method the true class, as the paper does for its rivals
+    /// Tell the method the true class, as the paper does for its baselines
     #[arg(long)]
     pub(crate) oracle_label: bool,
 
@@ -239,12 +239,12 @@ impl Evaluate {
             (None, None) => self.method.as_deref().and_then(untrained),
         };
         let source = match (&method, &self.maps) {
-            (Some(method), _) => Source::Method(&**method),
-            (None, Some(maps)) => Source::Maps(maps),
+            (Some(method), _) => MapSource::Method(&**method),
+            (None, Some(maps)) => MapSource::Maps(maps),
             (None, None) => unreachable!("a run, a method or maps are asked for"),
         };
         let features = self.features(run.as_ref())?;
-        let mut task = Task {
+        let mut task = EvaluationTask {
             source,
             dataset: &dataset,
             split: self.split,
@@ -311,7 +311,7 @@ impl Evaluate {
     }
 
     /// The threshold, found on another split first if the rule asks for it.
-    fn tuned(&self, task: &Task<'_>, quiet: bool, ui: &Ui) -> anyhow::Result<Threshold> {
+    fn tuned(&self, task: &EvaluationTask<'_>, quiet: bool, ui: &Ui) -> anyhow::Result<Threshold> {
         if let Some(threshold) = self.threshold.ready() {
             return Ok(threshold);
         }
@@ -328,7 +328,7 @@ impl Evaluate {
     /// Scores the split and writes the report.
     fn score(
         &self,
-        task: &Task<'_>,
+        task: &EvaluationTask<'_>,
         run: Option<&Run>,
         folder: Option<&Path>,
         within: Option<&Progress>,
@@ -362,8 +362,8 @@ impl Evaluate {
             ui.warn(problem);
         }
         let method = match task.source {
-            Source::Method(method) => method.name().to_owned(),
-            Source::Maps(folder) => format!("maps of {}", name(folder).display()),
+            MapSource::Method(method) => method.name().to_owned(),
+            MapSource::Maps(folder) => format!("maps of {}", name(folder).display()),
         };
         let conditions = self.conditions(task, run);
         let report = Report::new(method, self.split, conditions, training, evaluation)
@@ -375,7 +375,7 @@ impl Evaluate {
         Ok(report)
     }
 
-    fn conditions(&self, task: &Task<'_>, run: Option<&Run>) -> Conditions {
+    fn conditions(&self, task: &EvaluationTask<'_>, run: Option<&Run>) -> Conditions {
         let text = |path: &Path| path.display().to_string();
         let weights = run.filter(|_| self.maps.is_none()).map(|run| text(&run.dir.best()));
         let backbone = run.and_then(|run| {
@@ -387,8 +387,8 @@ impl Evaluate {
             layout: task.dataset.layout,
             truth_rule: task.truth_rule(),
             mask_rule: match task.source {
-                Source::Method(method) => Some(method.mask_rule()),
-                Source::Maps(_) => None,
+                MapSource::Method(method) => Some(method.mask_rule()),
+                MapSource::Maps(_) => None,
             },
             run: run.map(|run| text(run.dir.root())),
             weights,

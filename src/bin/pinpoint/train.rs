@@ -19,7 +19,7 @@ use pinpoint::{
     model::footprint,
     report::training_curves,
     run::RunDir,
-    train::{Ending, EpochRecord, Event, Observer, Task, fit},
+    train::{Ending, EpochRecord, Event, Observer, TrainingTask, fit},
 };
 
 use crate::{
@@ -98,7 +98,7 @@ impl Train {
             true => RunDir::reopen(&out, &config)?,
             false => RunDir::plan(&out)?,
         };
-        let task = Task {
+        let task = TrainingTask {
             config: &config,
             dataset: &dataset,
             weights: weights.as_deref(),
@@ -132,7 +132,11 @@ pub(crate) fn open_data(
 }
 
 /// Trains with progress on the terminal; Ctrl-C leaves a run that can be resumed.
-pub(crate) fn train(task: &Task<'_>, run: &RunDir, ui: &mut Ui) -> anyhow::Result<ExitCode> {
+pub(crate) fn train(
+    task: &TrainingTask<'_>,
+    run: &RunDir,
+    ui: &mut Ui,
+) -> anyhow::Result<ExitCode> {
     require_memory_of(task)?;
     let mut watcher = Watcher::new(ui, run, listen()?);
     let ending = fit(task, run, &mut watcher);
@@ -151,8 +155,8 @@ pub(crate) fn train(task: &Task<'_>, run: &RunDir, ui: &mut Ui) -> anyhow::Resul
 }
 
 /// Refuses training that could only end for want of memory.
-pub(crate) fn require_memory_of(task: &Task<'_>) -> anyhow::Result<()> {
-    let Task { config, dataset, .. } = task;
+pub(crate) fn require_memory_of(task: &TrainingTask<'_>) -> anyhow::Result<()> {
+    let TrainingTask { config, dataset, .. } = task;
     if config.method == "probe" {
         // Beside an image at a time, vectors of half precision: as many as fit into the bound.
         let bound = (config.probe.memory_mib as f64) * 1_048_576.0;
@@ -313,7 +317,7 @@ impl<'a> Watcher<'a> {
 }
 
 impl Observer for Watcher<'_> {
-    fn hear(&mut self, event: &Event<'_>) {
+    fn observe(&mut self, event: &Event<'_>) {
         match event {
             Event::Note(text) => self.ui.note(text),
             Event::Started { epochs, steps, from } => self.begin(*epochs, *steps, *from),

@@ -6,18 +6,18 @@
 
 mod cache;
 mod evaluation;
-mod lessons;
 mod ordered;
 mod prediction;
 mod supervised;
+mod supervision;
 mod training;
 
 use std::{any::Any, path::Path};
 
 pub use evaluation::{EvalImage, EvalImages, EvalLoader, EvalSettings, read_for_evaluation};
-pub use lessons::{Batches, Lessons};
 pub use prediction::{Prefetch, Prepared, prefetch};
 pub use supervised::{SupervisedBatch, SupervisedLoader};
+pub use supervision::{Batches, Supervision};
 pub use training::{Batch, Epoch, TrainLoader, TrainSettings};
 
 use crate::error::Error;

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use image::{Rgb, RgbImage};
 use rayon::prelude::*;
 
-use super::{Batch, Batches, Epoch, Lessons, TrainLoader, TrainSettings};
+use super::{Batch, Batches, Epoch, Supervision, TrainLoader, TrainSettings};
 use crate::{
     config::{AugmentConfig, Config, PreprocessConfig},
     data::{
@@ -29,7 +29,7 @@ pub struct SupervisedBatch {
     pub images: Batch,
     /// 1 where the object is, `[B, height, width]`.
     pub foreground: Vec<f32>,
-    /// 0 where no verdict was given, else 1, `[B, height, width]`.
+    /// 0 where no pixel_label was given, else 1, `[B, height, width]`.
     pub scored: Vec<f32>,
 }
 
@@ -58,7 +58,7 @@ struct Masks {
     settings: TrainSettings,
 }
 
-impl Lessons for SupervisedLoader {
+impl Supervision for SupervisedLoader {
     type Batch = SupervisedBatch;
     type Truth = Mask;
 
@@ -233,10 +233,10 @@ mod tests {
     fn a_mask_is_cut_flipped_and_turned_exactly_as_its_image() {
         let folder = tempfile::tempdir().unwrap();
         let dataset = dataset(folder.path());
-        let lessons = SupervisedLoader::open(&dataset, &config(), 2).unwrap();
+        let supervision = SupervisedLoader::open(&dataset, &config(), 2).unwrap();
         let mut seen = 0;
         for epoch in 0..4 {
-            for batch in lessons.epoch(epoch, 0) {
+            for batch in supervision.epoch(epoch, 0) {
                 let SupervisedBatch { images, foreground, scored } = batch.unwrap();
                 let pixels = images.height * images.width;
                 assert!(scored.iter().all(|&scored| scored == 1.0));
@@ -258,9 +258,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut dataset = dataset(folder.path());
         dataset.train[2].truth.masks.clear();
-        let lessons = SupervisedLoader::open(&dataset, &config(), 1).unwrap();
-        assert_eq!(lessons.note().unwrap(), "learning from 5 images; 1 more have no mask");
-        let seen: usize = lessons.epoch(0, 0).map(|batch| batch.unwrap().images.labels.len()).sum();
+        let supervision = SupervisedLoader::open(&dataset, &config(), 1).unwrap();
+        assert_eq!(supervision.note().unwrap(), "learning from 5 images; 1 more have no mask");
+        let seen: usize =
+            supervision.epoch(0, 0).map(|batch| batch.unwrap().images.labels.len()).sum();
         assert_eq!(seen, 5);
 
         dataset.train.iter_mut().for_each(|sample| sample.truth.masks.clear());

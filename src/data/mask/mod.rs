@@ -5,10 +5,10 @@
 //! a file is meant; a [`Mask`](crate::data::mask::Mask) has one meaning only. See
 //! `docs/data.md`.
 
-mod verdict;
+mod pixel_label;
 
+use pixel_label::PixelLabel;
 use serde::{Deserialize, Serialize};
-use verdict::Verdict;
 
 use super::Truth;
 use crate::error::Result;
@@ -47,7 +47,7 @@ pub struct Mask {
     pub height: u32,
     /// Row by row, `true` where the object is.
     pub foreground: Vec<bool>,
-    /// Row by row, `true` where no verdict was given; such pixels are not scored.
+    /// Row by row, `true` where no pixel_label was given; such pixels are not scored.
     ///
     /// Never `true` where the object is; `None` if every pixel is scored.
     pub ignored: Option<Vec<bool>>,
@@ -96,16 +96,17 @@ pub fn read(
     let pixels = size.0 as usize * size.1 as usize;
     let (mut foreground, mut ignored) = (vec![false; pixels], vec![false; pixels]);
     for path in &truth.masks {
-        for (i, verdict) in verdict::read(path, rule, size, max_megapixels)?.into_iter().enumerate()
+        for (i, pixel_label) in
+            pixel_label::read(path, rule, size, max_megapixels)?.into_iter().enumerate()
         {
-            foreground[i] |= verdict == Verdict::Foreground;
-            ignored[i] |= verdict == Verdict::Undecided;
+            foreground[i] |= pixel_label == PixelLabel::Foreground;
+            ignored[i] |= pixel_label == PixelLabel::Undecided;
         }
     }
     if let Some(path) = &truth.ignore {
-        let marks = verdict::read(path, MaskRule::NonZero, size, max_megapixels)?;
+        let marks = pixel_label::read(path, MaskRule::NonZero, size, max_megapixels)?;
         for (ignored, mark) in ignored.iter_mut().zip(marks) {
-            *ignored |= mark == Verdict::Foreground;
+            *ignored |= mark == PixelLabel::Foreground;
         }
     }
     for (ignored, foreground) in ignored.iter_mut().zip(&foreground) {

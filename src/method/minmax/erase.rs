@@ -20,7 +20,7 @@ use crate::config::Semantics;
 
 /// What the localizer said about one sample in one round.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Verdict {
+pub struct SamplePrediction {
     /// Whether the most probable class is the label.
     pub correct: bool,
     /// Probability of the most probable class.
@@ -34,7 +34,7 @@ pub struct Verdict {
 pub struct Trust {
     sigma: f64,
     semantics: Semantics,
-    /// Whether verdicts are ignored.
+    /// Whether sample_predictions are ignored.
     blind: bool,
     round: usize,
     samples: Vec<Sample>,
@@ -62,7 +62,7 @@ impl Trust {
     /// How many looks `rounds` erasings allow: the intact image is looked at, too.
     ///
     /// The published code stops one look earlier and never uses what it erased last.
-    pub fn looks(rounds: usize, semantics: Semantics) -> usize {
+    pub fn passes(rounds: usize, semantics: Semantics) -> usize {
         match semantics {
             Semantics::Pinpoint => rounds + 1,
             Semantics::Reference => rounds.max(1),
@@ -93,32 +93,32 @@ impl Trust {
     ///
     /// Later rounds count for less, doubtful ones for less still; a round that
     /// mistakes the class, or makes it *harder* to predict than the intact image
-    /// did (`H` is [`Verdict::loss`]), ends the looking. In the published code only
+    /// did (`H` is [`SamplePrediction::loss`]), ends the looking. In the published code only
     /// a mistake is final.
-    pub fn weigh(&mut self, active: &[usize], verdicts: &[Verdict]) -> Vec<f32> {
-        assert_eq!(active.len(), verdicts.len(), "one verdict per active sample");
+    pub fn weigh(&mut self, active: &[usize], sample_predictions: &[SamplePrediction]) -> Vec<f32> {
+        assert_eq!(active.len(), sample_predictions.len(), "one prediction per active sample");
         let decay = (-(self.round as f64) / self.sigma).exp() as f32;
         let first = self.round == 0;
         self.round += 1;
         if self.blind {
             return vec![decay; active.len()];
         }
-        let weigh = |(&index, verdict): (&usize, &Verdict)| {
+        let weigh = |(&index, prediction): (&usize, &SamplePrediction)| {
             let sample = &mut self.samples[index];
             if first {
-                sample.first_loss = verdict.loss;
+                sample.first_loss = prediction.loss;
             }
-            sample.weigh(verdict, self.semantics) * decay
+            sample.weigh(prediction, self.semantics) * decay
         };
-        active.iter().zip(verdicts).map(weigh).collect()
+        active.iter().zip(sample_predictions).map(weigh).collect()
     }
 }
 
 impl Sample {
-    fn weigh(&mut self, verdict: &Verdict, semantics: Semantics) -> f32 {
-        let certain = verdict.loss <= self.first_loss;
-        self.alive &= verdict.correct && (certain || semantics == Semantics::Reference);
-        if self.alive && certain { verdict.confidence } else { 0.0 }
+    fn weigh(&mut self, prediction: &SamplePrediction, semantics: Semantics) -> f32 {
+        let certain = prediction.loss <= self.first_loss;
+        self.alive &= prediction.correct && (certain || semantics == Semantics::Reference);
+        if self.alive && certain { prediction.confidence } else { 0.0 }
     }
 }
 
@@ -128,9 +128,9 @@ mod tests {
 
     use super::*;
 
-    const RIGHT: Verdict = Verdict { correct: true, confidence: 0.8, loss: 0.2 };
-    const WRONG: Verdict = Verdict { correct: false, ..RIGHT };
-    const UNSURE: Verdict = Verdict { loss: 0.3, ..RIGHT };
+    const RIGHT: SamplePrediction = SamplePrediction { correct: true, confidence: 0.8, loss: 0.2 };
+    const WRONG: SamplePrediction = SamplePrediction { correct: false, ..RIGHT };
+    const UNSURE: SamplePrediction = SamplePrediction { loss: 0.3, ..RIGHT };
 
     #[test]
     fn the_first_round_is_trusted_by_its_confidence() {
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn later_rounds_count_for_less() {
-        let certain = Verdict { confidence: 1.0, ..RIGHT };
+        let certain = SamplePrediction { confidence: 1.0, ..RIGHT };
         let weights = weights(Semantics::Pinpoint, &[certain; 5]);
         let decay = [1.0, 0.904_837, 0.818_731, 0.740_818, 0.670_320];
         for (weight, expected) in weights.iter().zip(decay) {
@@ -178,8 +178,8 @@ mod tests {
 
     #[test]
     fn every_erasing_is_followed_by_a_look_but_not_in_the_published_code() {
-        assert_eq!([0, 1, 4].map(|rounds| Trust::looks(rounds, Semantics::Pinpoint)), [1, 2, 5]);
-        assert_eq!([0, 1, 4].map(|rounds| Trust::looks(rounds, Semantics::Reference)), [1, 1, 4]);
+        assert_eq!([0, 1, 4].map(|rounds| Trust::passes(rounds, Semantics::Pinpoint)), [1, 2, 5]);
+        assert_eq!([0, 1, 4].map(|rounds| Trust::passes(rounds, Semantics::Reference)), [1, 1, 4]);
     }
 
     proptest! {
@@ -192,8 +192,8 @@ mod tests {
             for (correct, confidence, loss) in rounds {
                 let active = trust.active();
                 prop_assert!(!dead || active.is_empty());
-                let verdicts = vec![Verdict { correct, confidence, loss }; active.len()];
-                for weight in trust.weigh(&active, &verdicts) {
+                let sample_predictions = vec![SamplePrediction { correct, confidence, loss }; active.len()];
+                for weight in trust.weigh(&active, &sample_predictions) {
                     prop_assert!((0.0..=1.0).contains(&weight));
                 }
                 dead = trust.active().is_empty();
@@ -202,11 +202,11 @@ mod tests {
     }
 
     /// The weights of one sample over successive rounds, with σ = 10.
-    fn weights(semantics: Semantics, rounds: &[Verdict]) -> Vec<f32> {
+    fn weights(semantics: Semantics, rounds: &[SamplePrediction]) -> Vec<f32> {
         let mut trust = Trust::new(1, 10.0, semantics);
-        let weigh = |verdict: &Verdict| {
+        let weigh = |prediction: &SamplePrediction| {
             let active = trust.active();
-            let weights = trust.weigh(&active, &vec![*verdict; active.len()]);
+            let weights = trust.weigh(&active, &vec![*prediction; active.len()]);
             weights.first().copied().unwrap_or(0.0)
         };
         rounds.iter().map(weigh).collect()

@@ -2,7 +2,7 @@
 
 use burn::tensor::{Int, Tensor, TensorData, activation::log_softmax};
 
-use super::erase::Verdict;
+use super::erase::SamplePrediction;
 use crate::model::layers::values;
 
 /// What was minimized, averaged over the samples of a batch.
@@ -57,7 +57,7 @@ pub fn cross_entropy(scores: Tensor<2>, labels: &[usize]) -> Tensor<1> {
 ///
 /// It is smallest, `ln C`, exactly when every class is equally likely: when the
 /// mask has left no evidence behind. Shapes: `scores [B, C]` → `[B]`.
-pub fn ignorance(scores: Tensor<2>) -> Tensor<1> {
+pub fn cross_entropy_to_uniform(scores: Tensor<2>) -> Tensor<1> {
     let [batch, _] = scores.dims();
     -log_softmax(scores, 1).mean_dim(1).reshape([batch])
 }
@@ -65,7 +65,7 @@ pub fn ignorance(scores: Tensor<2>) -> Tensor<1> {
 /// What scores say about their samples.
 ///
 /// Shapes: `scores [B, C]`.
-pub fn verdicts(scores: Tensor<2>, labels: &[usize]) -> Vec<Verdict> {
+pub fn sample_predictions(scores: Tensor<2>, labels: &[usize]) -> Vec<SamplePrediction> {
     let [_, classes] = scores.dims();
     let log_probabilities = values(log_softmax(scores.inner(), 1));
     let judge = |(row, &label): (&[f32], &usize)| {
@@ -75,7 +75,11 @@ pub fn verdicts(scores: Tensor<2>, labels: &[usize]) -> Vec<Verdict> {
             .enumerate()
             // The first of equals, as everywhere.
             .fold((0, f32::NEG_INFINITY), |best, next| if next.1 > best.1 { next } else { best });
-        Verdict { correct: best == label, confidence: log_confidence.exp(), loss: -row[label] }
+        SamplePrediction {
+            correct: best == label,
+            confidence: log_confidence.exp(),
+            loss: -row[label],
+        }
     };
     log_probabilities.chunks_exact(classes).zip(labels).map(judge).collect()
 }
@@ -101,15 +105,15 @@ mod tests {
     }
 
     #[test]
-    fn ignorance_of_a_certain_classifier_is_large() {
+    fn cross_entropy_to_uniform_of_a_certain_classifier_is_large() {
         // Probabilities ¼ and ¾: ½ (ln 4 + ln 4/3).
-        let loss = values(ignorance(scores(&[0.0, 3.0_f32.ln()], 2)))[0];
+        let loss = values(cross_entropy_to_uniform(scores(&[0.0, 3.0_f32.ln()], 2)))[0];
         assert!((loss - 0.5 * (4.0_f32.ln() + (4.0_f32 / 3.0).ln())).abs() < 1e-6, "{loss}");
     }
 
     #[test]
-    fn verdicts_name_the_best_class_its_probability_and_the_label_s_loss() {
-        let found = verdicts(scores(&[0.0, 3.0_f32.ln(), 3.0_f32.ln(), 0.0], 2), &[1, 1]);
+    fn sample_predictions_name_the_best_class_its_probability_and_the_label_s_loss() {
+        let found = sample_predictions(scores(&[0.0, 3.0_f32.ln(), 3.0_f32.ln(), 0.0], 2), &[1, 1]);
         assert!(found[0].correct && !found[1].correct);
         assert!((found[1].confidence - 0.75).abs() < 1e-6);
         assert!((found[1].loss - 4.0_f32.ln()).abs() < 1e-6);
@@ -117,14 +121,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ignorance_is_at_least_the_logarithm_of_the_number_of_classes(
+        fn cross_entropy_to_uniform_is_at_least_the_logarithm_of_the_number_of_classes(
             row in prop::collection::vec(-30.0_f32..30.0, 2..8),
         ) {
             let classes = row.len();
             let floor = (classes as f32).ln();
-            prop_assert!(values(ignorance(scores(&row, classes)))[0] >= floor - 1e-5);
+            prop_assert!(values(cross_entropy_to_uniform(scores(&row, classes)))[0] >= floor - 1e-5);
             let even = vec![row[0]; classes];
-            prop_assert!((values(ignorance(scores(&even, classes)))[0] - floor).abs() < 1e-5);
+            prop_assert!((values(cross_entropy_to_uniform(scores(&even, classes)))[0] - floor).abs() < 1e-5);
         }
     }
 }

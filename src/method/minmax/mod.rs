@@ -42,7 +42,10 @@ pub use self::{
     step::{Outcome, Step},
 };
 use super::{
-    learner::{Finding, Judgement, Learned, Learner, Moment, Terms, images, input, surprise},
+    learner::{
+        Finding, Judgement, Learned, Learner, StepContext, Terms, images, input,
+        negative_log_likelihood,
+    },
     tiles::{TiledFinding, Tiling},
 };
 use crate::{
@@ -60,7 +63,7 @@ pub struct Minmax;
 
 impl Learner for Minmax {
     type Network = Model;
-    type Lessons = TrainLoader;
+    type Supervision = TrainLoader;
 
     /// The defaults of all settings are what this method was published with.
     fn published(&self, _config: &mut Config) {}
@@ -73,8 +76,8 @@ impl Learner for Minmax {
         Model::blank(config, classes, device)
     }
 
-    fn learn(&self, model: &Model, batch: &Batch, moment: &Moment<'_>) -> Learned {
-        let Moment { config, epoch, .. } = *moment;
+    fn learn(&self, model: &Model, batch: &Batch, context: &StepContext<'_>) -> Learned {
+        let StepContext { config, epoch, .. } = *context;
         let cells = model.cells([batch.height, batch.width], &Rules::new(config));
         let dropout = Dropout::draw(
             config.pool.dropout,
@@ -87,37 +90,38 @@ impl Learner for Minmax {
         let step = Step {
             config,
             model,
-            images: images(batch, moment.device),
+            images: images(batch, context.device),
             labels: &batch.labels,
             dropout: &dropout,
             rounds: if epoch < config.erase.first_epoch { 0 } else { config.erase.rounds },
             trust: Trust::new(batch.labels.len(), config.erase.sigma, config.semantics),
-            mean_colour: moment.mean_colour,
+            mean_colour: context.mean_colour,
             size: Barrier::at(&config.loss.size, epoch),
-            frozen: moment.backbone_is_frozen(),
+            frozen: context.backbone_is_frozen(),
         };
-        let Outcome { losses, gradients, mistakes, looks, .. } = step.run();
+        let Outcome { losses, gradients, mistakes, localizer_passes, .. } = step.run();
         let terms = Terms {
             localizer: losses.localizer,
             foreground: Some(losses.foreground),
             background: Some(losses.background),
         };
-        let looks = looks.iter().sum();
-        Learned { terms, gradients, mistakes: mistakes as f64, looks }
+        let localizer_passes = localizer_passes.iter().sum();
+        Learned { terms, gradients, mistakes: mistakes as f64, localizer_passes }
     }
 
-    /// By the class only: the classifier's mistake, and the surprise of both heads.
+    /// By the class only: the classifier's mistake, and the negative_log_likelihood of both heads.
     fn judge(
         &self,
         model: &Model,
         image: &EvalImage,
         label: &usize,
-        moment: &Moment<'_>,
+        context: &StepContext<'_>,
     ) -> Judgement {
-        let found = examined(model, input(image, moment.device), moment.config);
+        let found = examined(model, input(image, context.device), context.config);
         Judgement {
             mistake: f64::from(u8::from(found.class() != *label)),
-            loss: surprise(&found.classifier, *label) + surprise(&found.localizer, *label),
+            loss: negative_log_likelihood(&found.classifier, *label)
+                + negative_log_likelihood(&found.localizer, *label),
         }
     }
 

@@ -18,7 +18,7 @@ use super::{
     dropout::Dropout,
     erase::Trust,
     fill::{erase, fill},
-    losses::{Losses, cross_entropy, ignorance, verdicts},
+    losses::{Losses, cross_entropy, cross_entropy_to_uniform, sample_predictions},
     size::Barrier,
 };
 use crate::{
@@ -72,7 +72,7 @@ pub struct Outcome {
     /// How many images the classifier named wrongly on their foreground.
     pub mistakes: usize,
     /// How many images each look was given.
-    pub looks: Vec<usize>,
+    pub localizer_passes: Vec<usize>,
     /// The accumulated masks, `[B, 1, H, W]`.
     pub mask: Tensor<4>,
 }
@@ -96,46 +96,46 @@ impl Step<'_> {
         let detached = self.config.mask.gradient == MaskGradient::Detached;
 
         let mut looked = self.unseen();
-        let (mut looks, mut localizer_loss) = (Vec::new(), 0.0);
-        for round in 0..Trust::looks(self.rounds, self.config.semantics) {
+        let (mut localizer_passes, mut localizer_loss) = (Vec::new(), 0.0);
+        for round in 0..Trust::passes(self.rounds, self.config.semantics) {
             let active = self.trust.active();
             if active.is_empty() {
                 break;
             }
             let labels: Vec<usize> = active.iter().map(|&i| self.labels[i]).collect();
             let response = self.localize(&looked, &active, self.look_pass(round));
-            let verdicts = verdicts(response.scores.clone(), &labels);
+            let sample_predictions = sample_predictions(response.scores.clone(), &labels);
             let weights = if self.rounds == 0 {
                 // Without erasing there is nothing to trust: the mask counts as it is.
                 vec![1.0; active.len()]
             } else {
-                self.trust.weigh(&active, &verdicts)
+                self.trust.weigh(&active, &sample_predictions)
             };
-            localizer_loss += verdicts.iter().map(|v| f64::from(v.loss)).sum::<f64>();
+            localizer_loss += sample_predictions.iter().map(|v| f64::from(v.loss)).sum::<f64>();
             let look = Look { active, weights };
             let mask = response.detached().mask(self.size(), &self.rules());
             self.remember(&mut looked, &look, mask);
             if detached {
                 self.add(&mut gradients, self.localizer_loss(&response, &labels).backward());
             }
-            looks.push(look);
+            localizer_passes.push(look);
         }
 
         let mask = Tensor::cat(looked.masks, 0);
         let judged = self.judge(&mask, &mut gradients);
         if let Some(through) = judged.mask_gradient {
-            self.look_again(&looks, &mask, &through, &mut gradients);
+            self.look_again(&localizer_passes, &mask, &through, &mut gradients);
         }
 
         let batch = self.labels.len() as f64;
-        let seen: usize = looks.iter().map(|look| look.active.len()).sum();
+        let seen: usize = localizer_passes.iter().map(|look| look.active.len()).sum();
         let losses = Losses {
             localizer: localizer_loss / seen as f64,
             foreground: judged.losses.foreground / batch,
             background: judged.losses.background / batch,
         };
-        let looks = looks.iter().map(|look| look.active.len()).collect();
-        Outcome { losses, gradients, mistakes: judged.mistakes, looks, mask }
+        let localizer_passes = localizer_passes.iter().map(|look| look.active.len()).collect();
+        Outcome { losses, gradients, mistakes: judged.mistakes, localizer_passes, mask }
     }
 
     /// Every image intact, every mask empty.
@@ -186,13 +186,13 @@ impl Step<'_> {
             let pass = self.judge_pass(half);
             let scores = self.model.classify(images, pass, &self.rules(), keep).scores;
             let (losses, weight) = if half == 0 {
-                judged.mistakes = verdicts(scores.clone(), self.labels)
+                judged.mistakes = sample_predictions(scores.clone(), self.labels)
                     .iter()
-                    .filter(|verdict| !verdict.correct)
+                    .filter(|prediction| !prediction.correct)
                     .count();
                 (cross_entropy(scores, self.labels), self.config.loss.foreground)
             } else {
-                (ignorance(scores), self.config.loss.background)
+                (cross_entropy_to_uniform(scores), self.config.loss.background)
             };
             let sum = losses.sum();
             let total = f64::from(values(sum.clone().inner())[0]);
@@ -228,20 +228,20 @@ impl Step<'_> {
         tensor(slopes.collect(), [batch, 1, 1, 1], &mask.device())
     }
 
-    /// Takes the same looks once more, now to bring the mask's gradient back to the localizer.
+    /// Takes the same passes once more, now to bring the mask's gradient back to the localizer.
     ///
     /// A mask's gradient is only known after the last look, and keeping every
     /// look's graph until then would make memory grow with the number of rounds.
     fn look_again(
         &self,
-        looks: &[Look],
+        localizer_passes: &[Look],
         final_mask: &Tensor<4>,
         through: &Tensor<4>,
         gradients: &mut GradientSum,
     ) {
         let mut looked = self.unseen();
         let (final_masks, through) = (each(final_mask), each(through));
-        for look in looks {
+        for look in localizer_passes {
             let labels: Vec<usize> = look.active.iter().map(|&i| self.labels[i]).collect();
             let response = self.localize(&looked, &look.active, self.pass(Pass::TrainOnly));
             let mut loss = self.localizer_loss(&response, &labels);
@@ -377,7 +377,7 @@ mod tests {
         for pair in masks.windows(2) {
             assert!(pair[0].iter().zip(&pair[1]).all(|(before, after)| before <= after));
         }
-        assert!(masks[0] != masks[2], "later looks must find something");
+        assert!(masks[0] != masks[2], "later passes must find something");
     }
 
     #[test]

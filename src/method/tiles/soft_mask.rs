@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::blend::{Blend, aligned, blends, half_pixel};
 use crate::{
     config::{Alignment, MaskConfig},
-    model::mask::MaskRule,
+    model::mask::MaskEquation,
 };
 
 /// The soft mask that evidence amounts to, computed wherever it is asked for.
@@ -40,7 +40,7 @@ impl SoftMask {
         evidence: Vec<f32>,
         grid: [usize; 2],
         size: [usize; 2],
-        rule: &MaskRule<'_>,
+        rule: &MaskEquation<'_>,
     ) -> Self {
         assert_eq!(evidence.len(), grid[0] * grid[1], "one number per cell");
         let line = |axis: usize| match rule.config.alignment {
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_constant_map_gives_one_half_everywhere() {
-        let rule = MaskRule {
+        let rule = MaskEquation {
             config: &MaskConfig::default(),
             evidence: Evidence::Weighted,
             stride: 4,
@@ -257,7 +257,7 @@ mod tests {
             let (device, grid, size) = (device::cpu(), [3, 4], [size.0, size.1]);
             let config = settings(centres, percentiles);
             let evidence = Evidence::Weighted;
-            let rule = MaskRule { config: &config, evidence, stride: 8, batch_wide: false };
+            let rule = MaskEquation { config: &config, evidence, stride: 8, batch_wide: false };
             let maps = tensor(cells.clone(), [1, 1, 3, 4], &device);
             let expected = values(soft_mask(Tensor::zeros([1, 1], &device), maps, size, &rule));
             let found = whole(&SoftMask::new(cells, grid, size, &rule));

@@ -164,7 +164,7 @@ impl Role {
     pub fn name(self) -> &'static str {
         match self {
             Self::Trivial => "trivial",
-            Self::Rival => "rival",
+            Self::Rival => "baseline",
             Self::Ours => "ours",
             Self::UpperBound => "upper bound",
         }

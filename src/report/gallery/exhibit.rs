@@ -10,7 +10,7 @@ use crate::{data::mask::Mask, evaluate::Case};
 
 /// Longer side of what is shown, in pixels; smaller images are shown as they are.
 const SIDE: u32 = 256;
-/// Stands for a pixel without verdict; foreground is 255, background 0.
+/// Stands for a pixel without predicted_class; foreground is 255, background 0.
 const IGNORED: u8 = 128;
 
 /// Files of one size, in memory.
@@ -60,7 +60,7 @@ fn shrunk(width: u32, height: u32) -> (u32, u32) {
     (side(width), side(height))
 }
 
-/// Each pixel has the verdict at its centre, so that no verdict is made up.
+/// Each pixel has the predicted_class at its centre, so that no predicted_class is made up.
 fn shrunk_truth(truth: &Mask, (width, height): (u32, u32)) -> GrayImage {
     GrayImage::from_fn(width, height, |x, y| {
         let source = |at: u32, of: u32, all: u32| {

@@ -1,4 +1,4 @@
-//! The rivals of our method: scores, losses, gradients and masks.
+//! The baselines of our method: scores, losses, gradients and masks.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use pinpoint::{
     data::loader::{Batch, SupervisedBatch},
     device,
     method::{
-        Classifier, Learner, Moment, cam::Cam, decision, deep_mil::DeepMil, grad_cam::GradCam,
+        Classifier, Learner, StepContext, cam::Cam, decision, deep_mil::DeepMil, grad_cam::GradCam,
         learner::BatchOf, unet::FullSupervision,
     },
     model::{Branch, Pass, attention::AttentionNetwork},
@@ -64,8 +64,8 @@ fn batch([height, width]: [usize; 2], labels: &[usize]) -> Batch {
 fn assert_step<L: Learner>(name: &str, learner: &L, config: &Config, batch: &BatchOf<L>) {
     let device = device::cpu();
     let network = fill_in(learner.network(config, 3, &device.clone().autodiff()), 0);
-    let moment = Moment { config, epoch: 0, device: &device, mean_colour: [0.0; 3] };
-    let learned = learner.learn(&network, batch, &moment);
+    let context = StepContext { config, epoch: 0, device: &device, mean_colour: [0.0; 3] };
+    let learned = learner.learn(&network, batch, &context);
     let fixture = fixture();
     fixture.assert_close(&format!("{name}/loss"), &[learned.terms.localizer as f32], LOSSES);
     fixture.assert_close(&format!("{name}/mistakes"), &[learned.mistakes as f32], 1e-6);

@@ -1,7 +1,7 @@
 //! The method beside PyTorch: the same weights and images in, the same numbers out.
 //!
 //! `fixtures/make_method.py` computes the truth in double precision and stores it in
-//! `fixtures/method.safetensors`, `make_baselines.py` likewise for the rivals; weights, images and dropout masks are computed on
+//! `fixtures/method.safetensors`, `make_baselines.py` likewise for the baselines; weights, images and dropout masks are computed on
 //! both sides from [`formula`]. Small results are stored in full, large ones as
 //! [projections](fixture::project).
 //!

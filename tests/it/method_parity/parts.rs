@@ -4,9 +4,9 @@ use burn::tensor::Tensor;
 use pinpoint::{
     config::{Cells, Evidence, MaskConfig, PoolConfig},
     device,
-    method::minmax::losses::{cross_entropy, ignorance},
+    method::minmax::losses::{cross_entropy, cross_entropy_to_uniform},
     model::{
-        mask::{MaskRule, soft_mask},
+        mask::{MaskEquation, soft_mask},
         params,
         wildcat::{Head, Pooling, pool},
     },
@@ -69,7 +69,7 @@ fn soft_masks_agree_per_sample_over_the_batch_and_between_percentiles() {
         ("mask/smaller", &whole, false, [3, 2]),
     ] {
         let evidence = Evidence::Weighted;
-        let rule = MaskRule { config, evidence, stride: 32, batch_wide };
+        let rule = MaskEquation { config, evidence, stride: 32, batch_wide };
         let mask = soft_mask(scores.clone(), maps.clone(), size, &rule);
         fixture.assert_close(name, &values(mask), TOLERANCE);
     }
@@ -82,7 +82,11 @@ fn losses_agree() {
     let fixture = Fixture::load();
     let found = values(cross_entropy(scores.clone(), &[0, 1, 2, 3, 1]));
     fixture.assert_close("loss/cross_entropy", &found, TOLERANCE);
-    fixture.assert_close("loss/ignorance", &values(ignorance(scores)), TOLERANCE);
+    fixture.assert_close(
+        "loss/cross_entropy_to_uniform",
+        &values(cross_entropy_to_uniform(scores)),
+        TOLERANCE,
+    );
 }
 
 /// Two maps for each of three classes, averaged, of 16 features on 5 × 7 cells.

@@ -10,8 +10,8 @@ use pinpoint::{
     method::minmax::{
         Outcome, Step,
         dropout::Dropout,
-        erase::{Trust, Verdict},
-        losses::verdicts,
+        erase::{SamplePrediction, Trust},
+        losses::sample_predictions,
         size::Barrier,
     },
     model::{Branch, Model, Pass, Rules},
@@ -85,11 +85,11 @@ fn what_the_localizer_says_of_intact_images_agrees() {
         let keep = case.dropout.localizer.as_deref();
         let images = case.images().autodiff();
         let response = case.model().localize(images, Pass::Train(Branch::Whole), &rules, keep);
-        let found: Vec<f32> = verdicts(response.scores, &case.labels)
+        let found: Vec<f32> = sample_predictions(response.scores, &case.labels)
             .iter()
             .flat_map(|said| [f32::from(said.correct), said.confidence, said.loss])
             .collect();
-        let all = case.fixture.get(&format!("step/{name}/verdicts"));
+        let all = case.fixture.get(&format!("step/{name}/sample_predictions"));
         for (found, expected) in found.iter().zip(&all[..found.len()]) {
             assert!((found - expected).abs() <= LOSSES, "{name}: {found}, PyTorch {expected}");
         }
@@ -100,19 +100,20 @@ fn what_the_localizer_says_of_intact_images_agrees() {
 fn trust_agrees_in_each_round() {
     for name in ["plain-4", "dropout-4", "reference-4", "reference-dropout-4"] {
         let case = Case::named(name);
-        let verdicts = case.fixture.get(&format!("step/{name}/verdicts"));
+        let sample_predictions = case.fixture.get(&format!("step/{name}/sample_predictions"));
         let mut trust = case.trust();
         let mut found = Vec::new();
-        for round in verdicts.chunks_exact(3 * BATCH) {
-            let said = |i: usize| Verdict {
+        for round in sample_predictions.chunks_exact(3 * BATCH) {
+            let said = |i: usize| SamplePrediction {
                 correct: round[3 * i] == 1.0,
                 confidence: round[3 * i + 1],
                 loss: round[3 * i + 2],
             };
             let active = trust.active();
-            let verdicts: Vec<Verdict> = active.iter().map(|&i| said(i)).collect();
+            let sample_predictions: Vec<SamplePrediction> =
+                active.iter().map(|&i| said(i)).collect();
             let mut row = [0.0; BATCH];
-            for (i, weight) in active.iter().zip(trust.weigh(&active, &verdicts)) {
+            for (i, weight) in active.iter().zip(trust.weigh(&active, &sample_predictions)) {
                 row[*i] = weight;
             }
             found.extend(row);
@@ -224,7 +225,7 @@ impl Case {
         let model = self.model();
         let outcome = self.run(&model, self.rounds);
         let part = |kind: &str| format!("step/{}/{kind}", self.name);
-        assert_eq!(outcome.looks, self.fixture.counts(&part("looks")), "{}", self.name);
+        assert_eq!(outcome.localizer_passes, self.fixture.counts(&part("looks")), "{}", self.name);
         assert_eq!(vec![outcome.mistakes], self.fixture.counts(&part("mistakes")));
         let losses = outcome.losses;
         let losses = [losses.localizer, losses.foreground, losses.background].map(|l| l as f32);

@@ -57,7 +57,7 @@ fn check(name: &str, case: &'static str, rule: Rule) {
         let outcome = case.run(&model, case.rounds);
         let terms = outcome.losses;
         losses.extend([terms.localizer, terms.foreground, terms.background].map(|l| l as f32));
-        looks.push(outcome.looks.iter().sum::<usize>());
+        looks.push(outcome.localizer_passes.iter().sum::<usize>());
         model = optimizer.update(model, outcome.gradients, LEARNING_RATE);
         if count == 1 || count == 5 {
             let mut change = learned(&model);

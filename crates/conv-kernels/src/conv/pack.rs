@@ -47,7 +47,7 @@ pub enum Algorithm {
     /// The same, but packed weights take no more memory than plain ones: their transformed form,
     /// four times as large, is computed in every pass and never leaves the cache. Where a batch
     /// is too small for that to pay, sums are direct.
-    WinogradAnew,
+    WinogradOnTheFly,
 }
 
 impl Algorithm {
@@ -62,7 +62,7 @@ impl Algorithm {
     pub fn frugal(filter: &Filter) -> Self {
         let large = filter.in_channels * filter.out_channels >= LARGE;
         match Self::fastest(filter) {
-            Self::Winograd if large => Self::WinogradAnew,
+            Self::Winograd if large => Self::WinogradOnTheFly,
             fastest => fastest,
         }
     }
@@ -127,7 +127,7 @@ impl PackedWeights {
             Algorithm::Winograd => {
                 packed.points = Some(PackedPoints::new(isa, filter, direction));
             }
-            Algorithm::Direct | Algorithm::WinogradAnew => packed.lay_out_panels(),
+            Algorithm::Direct | Algorithm::WinogradOnTheFly => packed.lay_out_panels(),
         }
         packed.update(weights);
         packed
@@ -191,7 +191,9 @@ impl PackedWeights {
         match self.algorithm {
             Algorithm::Direct => None,
             Algorithm::Winograd => self.points.as_ref().map(Points::Kept),
-            Algorithm::WinogradAnew => winograd::pays_anew(conv).then_some(Points::Anew(self)),
+            Algorithm::WinogradOnTheFly => {
+                winograd::pays_on_the_fly(conv).then_some(Points::OnTheFly(self))
+            }
         }
     }
 

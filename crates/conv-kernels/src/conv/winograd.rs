@@ -33,7 +33,7 @@ const GAP: usize = 16;
 const FEW_TILES: usize = 4;
 
 /// Whether there are enough tiles to compute the points of kernels for them alone.
-pub(super) fn pays_anew(conv: &Conv) -> bool {
+pub(super) fn pays_on_the_fly(conv: &Conv) -> bool {
     tiles::Tiles::new(conv).count() > FEW_TILES
 }
 

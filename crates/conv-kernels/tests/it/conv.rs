@@ -15,7 +15,7 @@ const TOLERANCE: f64 = 2e-5;
 fn algorithms(filter: &Filter) -> Vec<Algorithm> {
     match Algorithm::fastest(filter) {
         Algorithm::Direct => vec![Algorithm::Direct],
-        _ => vec![Algorithm::Direct, Algorithm::Winograd, Algorithm::WinogradAnew],
+        _ => vec![Algorithm::Direct, Algorithm::Winograd, Algorithm::WinogradOnTheFly],
     }
 }
 
@@ -225,7 +225,7 @@ fn kernels_evaluated_anew_give_the_same_bytes_as_kept_ones() {
         let conv = Conv::new(filter, batch, side, side).unwrap();
         let weights = noise(1, filter.weights());
         for isa in Isa::available() {
-            let both = [Algorithm::Winograd, Algorithm::WinogradAnew].map(|algorithm| {
+            let both = [Algorithm::Winograd, Algorithm::WinogradOnTheFly].map(|algorithm| {
                 let packed = PackedWeights::forward(isa, &filter, algorithm, &weights);
                 let mut output = vec![f32::NAN; conv.output_len()];
                 let image = noise(2, conv.input_len());
@@ -246,7 +246,7 @@ fn few_tiles_are_convolved_directly_where_kernels_would_be_evaluated_anew() {
     let filter = Filter::new(32, 32, 3, 1);
     let conv = Conv::new(filter, 1, 8, 8).unwrap();
     let (weights, image) = (noise(1, filter.weights()), noise(2, conv.input_len()));
-    let both = [Algorithm::Direct, Algorithm::WinogradAnew].map(|algorithm| {
+    let both = [Algorithm::Direct, Algorithm::WinogradOnTheFly].map(|algorithm| {
         let packed = PackedWeights::forward(Isa::detect(), &filter, algorithm, &weights);
         let mut output = vec![f32::NAN; conv.output_len()];
         conv::forward(&conv, &packed, &image, Epilogue::default(), &mut output);

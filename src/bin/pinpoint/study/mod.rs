@@ -26,12 +26,12 @@ use pinpoint::{
         compare::{self, Comparison, Format},
     },
     run::{RunDir, WeightFile},
-    train::{Ending, Task, fit},
+    train::{Ending, TrainingTask, fit},
 };
 
 pub(crate) use self::plan::{Changes, seed};
 use self::{
-    plan::{Job, Work, looks, plan},
+    plan::{Job, Work, passes_per_image, plan},
     watch::Watch,
 };
 use crate::{
@@ -271,7 +271,7 @@ impl Workplace<'_> {
             return Ok(Outcome::Done);
         }
         let dataset = self.study.open(config)?;
-        let task = Task {
+        let task = TrainingTask {
             config,
             dataset: &dataset,
             weights: self.study.weights.as_deref(),
@@ -285,7 +285,7 @@ impl Workplace<'_> {
             run: &run,
             stop: &self.stop,
             progress: &self.progress,
-            weight: looks(config),
+            weight: passes_per_image(config),
             left: job.effort(self.images.0),
         };
         let ending = fit(&task, &run, &mut watch);

@@ -148,12 +148,12 @@ impl Job {
         let Work::Train(config) = &self.work else { return 0 };
         // A probe looks at each image once; its heads take about as long again.
         let passes = if config.method == "probe" { 2 } else { config.train.epochs };
-        (passes * images) as u64 * looks(config)
+        (passes * images) as u64 * passes_per_image(config)
     }
 }
 
 /// Roughly how many times a step of training looks at each image.
-pub(super) fn looks(config: &Config) -> u64 {
+pub(super) fn passes_per_image(config: &Config) -> u64 {
     match config.method.as_str() {
         // The first look, one per round, and the classifier's at two smaller halves.
         "minmax" => config.erase.rounds as u64 + 2,

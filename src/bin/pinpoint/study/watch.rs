@@ -56,7 +56,7 @@ impl Watch<'_> {
 }
 
 impl Observer for Watch<'_> {
-    fn hear(&mut self, event: &Event<'_>) {
+    fn observe(&mut self, event: &Event<'_>) {
         match event {
             Event::Note(text) => self.say(text),
             Event::Started { epochs, steps, from } => self.begin(*epochs, *steps, *from),

@@ -92,7 +92,7 @@ impl<'a> Pass<'a> {
                 });
             }
             Points::Kept(_) => self.run_in_steps(0..blocks, result, moments),
-            Points::Anew(_) => {
+            Points::OnTheFly(_) => {
                 for first in (0..blocks).step_by(ANEW_BLOCKS) {
                     let some = first..blocks.min(first + ANEW_BLOCKS);
                     self.run_in_steps(some, result, moments);
@@ -115,7 +115,7 @@ impl<'a> Pass<'a> {
                 Points::Kept(_) => (0..POINTS).into_par_iter().with_max_len(1).for_each(|point| {
                     stage.multiply(point..point + 1);
                 }),
-                Points::Anew(weights) => {
+                Points::OnTheFly(weights) => {
                     (0..self.weights.panels()).into_par_iter().with_max_len(1).for_each(|panel| {
                         self.weights.isa().run(MultiplyAnew { stage, weights, panel });
                     });

@@ -28,14 +28,14 @@ pub(crate) enum Points<'a> {
     /// In memory.
     Kept(&'a PackedPoints),
     /// Nowhere: they are computed from panels of plain weights.
-    Anew(&'a PackedWeights),
+    OnTheFly(&'a PackedWeights),
 }
 
 impl Points<'_> {
     pub(super) fn isa(&self) -> Isa {
         match self {
             Self::Kept(points) => points.isa,
-            Self::Anew(weights) => weights.isa(),
+            Self::OnTheFly(weights) => weights.isa(),
         }
     }
 
@@ -43,7 +43,7 @@ impl Points<'_> {
     pub(super) fn sources(&self) -> usize {
         match self {
             Self::Kept(points) => points.sources,
-            Self::Anew(weights) => weights.source_channels(),
+            Self::OnTheFly(weights) => weights.source_channels(),
         }
     }
 
@@ -51,7 +51,7 @@ impl Points<'_> {
     pub(super) fn results(&self) -> usize {
         match self {
             Self::Kept(points) => points.results,
-            Self::Anew(weights) => weights.result_channels(),
+            Self::OnTheFly(weights) => weights.result_channels(),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::{
 
 /// What a mask file says about a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum PixelLabel {
     Background,
     Foreground,
     Undecided,
@@ -27,13 +27,13 @@ const BLUE: [i32; 3] = [0, 0, 254];
 /// violet petals begin at about 80.
 const FAR_FROM_BLUE: i32 = 80;
 
-/// Reads the verdicts of one file, row by row; the file must have the size of its image.
+/// Reads the labels of one file, row by row; the file must have the size of its image.
 pub(super) fn read(
     path: &Path,
     rule: MaskRule,
     size: (u32, u32),
     max_megapixels: u32,
-) -> Result<Vec<Verdict>> {
+) -> Result<Vec<PixelLabel>> {
     match rule {
         MaskRule::NonZero => {
             let Labels { image, exact } = Labels::read(path, max_megapixels)?;
@@ -60,22 +60,22 @@ pub(super) fn read(
     }
 }
 
-fn mark(image: &DynamicImage, is_foreground: impl Fn([u32; 3]) -> bool) -> Vec<Verdict> {
-    colors(image).map(|color| verdict(is_foreground(color))).collect()
+fn mark(image: &DynamicImage, is_foreground: impl Fn([u32; 3]) -> bool) -> Vec<PixelLabel> {
+    colors(image).map(|color| pixel_label(is_foreground(color))).collect()
 }
 
-fn not_blue(image: &RgbImage) -> Vec<Verdict> {
+fn not_blue(image: &RgbImage) -> Vec<PixelLabel> {
     let square = |color: &image::Rgb<u8>| -> i32 {
         color.0.into_iter().zip(BLUE).map(|(value, blue)| (i32::from(value) - blue).pow(2)).sum()
     };
-    image.pixels().map(|color| verdict(square(color) > FAR_FROM_BLUE.pow(2))).collect()
+    image.pixels().map(|color| pixel_label(square(color) > FAR_FROM_BLUE.pow(2))).collect()
 }
 
-fn trimap(path: &Path, image: &DynamicImage) -> Result<Vec<Verdict>> {
+fn trimap(path: &Path, image: &DynamicImage) -> Result<Vec<PixelLabel>> {
     let judge = |color: [u32; 3]| match color {
-        [1, 1, 1] => Ok(Verdict::Foreground),
-        [2, 2, 2] => Ok(Verdict::Background),
-        [3, 3, 3] => Ok(Verdict::Undecided),
+        [1, 1, 1] => Ok(PixelLabel::Foreground),
+        [2, 2, 2] => Ok(PixelLabel::Background),
+        [3, 3, 3] => Ok(PixelLabel::Undecided),
         [value, ..] => {
             let problem = format!("trimap with the value {value}; there are only 1, 2 and 3");
             Err(unusable(path, problem, "fix the file, or set `data.mask_rule` to what it is"))
@@ -84,8 +84,8 @@ fn trimap(path: &Path, image: &DynamicImage) -> Result<Vec<Verdict>> {
     colors(image).map(judge).collect()
 }
 
-fn verdict(foreground: bool) -> Verdict {
-    if foreground { Verdict::Foreground } else { Verdict::Background }
+fn pixel_label(foreground: bool) -> PixelLabel {
+    if foreground { PixelLabel::Foreground } else { PixelLabel::Background }
 }
 
 /// Each pixel's colour as stored, with 8 or 16 bits; grey gives three equal values.

@@ -15,11 +15,11 @@ pub trait Batches: Iterator {
     fn wait(&self, patience: Duration) -> bool;
 }
 
-/// Where a method's lessons come from, and with them all it can see of the truth.
+/// Where a method's supervision come from, and with them all it can see of the truth.
 ///
 /// Weak supervision is a matter of types: who learns from a [`TrainLoader`] is given
 /// labels, in training and in validation, and has no way to ask for more.
-pub trait Lessons: Sized {
+pub trait Supervision: Sized {
     /// What one step learns from.
     type Batch: AsRef<Batch>;
 
@@ -49,7 +49,7 @@ pub trait Lessons: Sized {
 }
 
 /// Labels, and nothing else.
-impl Lessons for TrainLoader {
+impl Supervision for TrainLoader {
     type Batch = Batch;
     type Truth = usize;
 
