@@ -89,7 +89,7 @@ fn what_the_localizer_says_of_intact_images_agrees() {
             .iter()
             .flat_map(|said| [f32::from(said.correct), said.confidence, said.loss])
             .collect();
-        let all = case.fixture.get(&format!("step/{name}/sample_predictions"));
+        let all = case.fixture.get(&format!("step/{name}/verdicts"));
         for (found, expected) in found.iter().zip(&all[..found.len()]) {
             assert!((found - expected).abs() <= LOSSES, "{name}: {found}, PyTorch {expected}");
         }
@@ -100,7 +100,7 @@ fn what_the_localizer_says_of_intact_images_agrees() {
 fn trust_agrees_in_each_round() {
     for name in ["plain-4", "dropout-4", "reference-4", "reference-dropout-4"] {
         let case = Case::named(name);
-        let sample_predictions = case.fixture.get(&format!("step/{name}/sample_predictions"));
+        let sample_predictions = case.fixture.get(&format!("step/{name}/verdicts"));
         let mut trust = case.trust();
         let mut found = Vec::new();
         for round in sample_predictions.chunks_exact(3 * BATCH) {
