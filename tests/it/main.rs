@@ -29,6 +29,7 @@ mod report_page;
 mod reproduce;
 mod run_integrity;
 mod run_lock;
+mod settings_page;
 mod sweep;
 mod tidy;
 mod train;
