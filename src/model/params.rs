@@ -47,15 +47,20 @@ pub fn names(module: &impl Module) -> Vec<String> {
     names
 }
 
-/// The number of weights that training moves.
-pub fn count(module: &impl Module) -> usize {
-    let mut count = 0;
+/// The weights that training moves: how many numbers each tensor has, by name.
+pub fn sizes(module: &impl Module) -> BTreeMap<String, usize> {
+    let mut sizes = BTreeMap::new();
     visit(module, |name, shape, _| {
         if !is_statistic(name) {
-            count += shape.iter().product::<usize>();
+            sizes.insert(name.to_owned(), shape.iter().product());
         }
     });
-    count
+    sizes
+}
+
+/// The number of weights that training moves.
+pub fn count(module: &impl Module) -> usize {
+    sizes(module).values().sum()
 }
 
 /// Replaces each tensor of a module by what `change` makes of it; shapes stay.

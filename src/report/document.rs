@@ -208,15 +208,18 @@ impl Report {
                 ),
             ),
         ];
-        if let Some(Inputs { weights, images }) = &self.inputs {
+        if let Some(Inputs { weights, images, masks }) = &self.inputs {
             let weights = weights.as_ref().map_or_else(
                 || "drawn".to_owned(),
                 |file| format!("{}, SHA-256 {}", file.name, file.sha256),
             );
-            let Fingerprint { files, every_byte, sha256, .. } = images;
-            let of = if *every_byte { "every byte" } else { "a sample of each" };
+            let print = |Fingerprint { files, every_byte, sha256, .. }: &Fingerprint| {
+                let of = if *every_byte { "every byte" } else { "a sample of each" };
+                format!("{files} files, SHA-256 of {of} {sha256}")
+            };
             rows.push(("initial weights", weights));
-            rows.push(("training images", format!("{files} files, SHA-256 of {of} {sha256}")));
+            rows.push(("training images", print(images)));
+            rows.extend(masks.as_ref().map(|masks| ("training masks", print(masks))));
         }
         if let Some(rule) = &conditions.mask_rule {
             rows.push(("mask rule", rule.clone()));

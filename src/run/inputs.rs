@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{INPUTS, RunDir};
 use crate::{
-    data::Dataset,
+    data::{Dataset, Sample},
     digest::Digest,
     error::{Error, Result},
     regular,
@@ -23,6 +23,9 @@ pub struct Inputs {
     pub weights: Option<WeightFile>,
     /// The images of the training and validation splits.
     pub images: Fingerprint,
+    /// Their masks; none if the method does not see them, or an older version started the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub masks: Option<Fingerprint>,
 }
 
 /// A weight file, by name for people and by content for us.
@@ -34,7 +37,7 @@ pub struct WeightFile {
     pub sha256: String,
 }
 
-/// Image files, by content.
+/// Files of a dataset, by content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// How many there are.
@@ -51,12 +54,24 @@ pub struct Fingerprint {
 const SAMPLE: u64 = 4096;
 
 impl Inputs {
-    /// Looks at what a run is to start from.
-    pub fn of(dataset: &Dataset, weights: Option<&Path>, every_byte: bool) -> Result<Self> {
+    /// Looks at what a run is to start from; `masks_of` gives the mask files of a sample that
+    /// the method learns from.
+    pub fn of(
+        dataset: &Dataset,
+        masks_of: fn(&Sample) -> Vec<&Path>,
+        weights: Option<&Path>,
+        every_byte: bool,
+    ) -> Result<Self> {
         let weights = weights.map(WeightFile::of).transpose()?;
-        let images =
-            dataset.train.iter().chain(&dataset.valid).map(|sample| sample.image.as_path());
-        Ok(Self { weights, images: Fingerprint::of(&images.collect::<Vec<_>>(), every_byte)? })
+        let samples = || dataset.train.iter().chain(&dataset.valid);
+        let images: Vec<&Path> = samples().map(|sample| sample.image.as_path()).collect();
+        let masks: Vec<&Path> = samples().flat_map(masks_of).collect();
+        let images = Fingerprint::of(&images, every_byte)?;
+        let masks = match masks.is_empty() {
+            true => None,
+            false => Some(Fingerprint::of(&masks, every_byte)?),
+        };
+        Ok(Self { weights, images, masks })
     }
 }
 
@@ -125,11 +140,14 @@ impl RunDir {
     pub fn require_inputs(
         &self,
         dataset: &Dataset,
+        masks_of: fn(&Sample) -> Vec<&Path>,
         weights: Option<&Path>,
         every_byte: bool,
     ) -> Result<Inputs> {
-        let Some(before) = self.inputs()? else { return Inputs::of(dataset, weights, every_byte) };
-        let now = Inputs::of(dataset, weights, before.images.every_byte)?;
+        let Some(before) = self.inputs()? else {
+            return Inputs::of(dataset, masks_of, weights, every_byte);
+        };
+        let now = Inputs::of(dataset, masks_of, weights, before.images.every_byte)?;
         let refuse = |problem: String, remedy: &str| {
             Err(Error::Run { path: self.root.clone(), problem, remedy: remedy.to_owned() })
         };
@@ -138,6 +156,12 @@ impl RunDir {
                 "the images have changed since the run was started: same names, other content"
                     .to_owned(),
                 "put the old images back, or start a new run in another `--out`",
+            );
+        }
+        if before.masks.is_some() && now.masks != before.masks {
+            return refuse(
+                "the masks that it learns from have changed since the run was started".to_owned(),
+                "put the old masks back, or start a new run in another `--out`",
             );
         }
         match (&before.weights, &now.weights) {

@@ -13,11 +13,12 @@ mod probe;
 mod validate;
 
 use std::{
+    collections::BTreeMap,
     path::Path,
     time::{Duration, Instant},
 };
 
-use burn::{module::Module as _, tensor::Device};
+use burn::{module::Module, tensor::Device};
 
 pub use self::event::{EpochRecord, Event, Observer};
 use self::{
@@ -156,7 +157,8 @@ impl<'a, L: Learner> Training<'a, L> {
         observer: &mut dyn Observer,
     ) -> Result<Self> {
         let TrainingTask { config, dataset, .. } = task;
-        let inputs = run.require_inputs(dataset, task.weights, task.every_byte)?;
+        let masks_of = L::Supervision::masks_of;
+        let inputs = run.require_inputs(dataset, masks_of, task.weights, task.every_byte)?;
         let device = task.device.clone().autodiff();
         let mut model = learner.network(config, dataset.classes.len(), &device);
         let mut optimizer = Optimizer::new(config.optimizer.clone());
@@ -172,12 +174,11 @@ impl<'a, L: Learner> Training<'a, L> {
                          would go unnoticed",
                     ));
                 }
-                if memory.is_empty() && saved.updates > 0 {
-                    return Err(impossible(run, "it lacks the optimizer's memory".to_owned()));
-                }
                 (model, _) = weights::load(model, &run.checkpoint(), weights)?;
                 let updates = saved.updates;
                 optimizer = Optimizer::resume(config.optimizer.clone(), updates, memory);
+                let moved = moved_weights(&model, &saved, config.optimizer.frozen_epochs);
+                optimizer.require_memory_of(&moved).map_err(|problem| impossible(run, problem))?;
                 position = saved;
             }
             None if RunDir::exists(run.root()) && task.weights.is_none() => {
@@ -431,6 +432,23 @@ impl TrainingTask<'_> {
         Ok([0, 1, 2]
             .map(|channel| ((sums[channel] / images) as f32 - mean[channel]) / std[channel]))
     }
+}
+
+/// The weights that training has moved by now, by name, and how many numbers each has.
+fn moved_weights(
+    model: &impl Module,
+    position: &Position,
+    frozen_epochs: usize,
+) -> BTreeMap<String, usize> {
+    if position.updates == 0 {
+        return BTreeMap::new();
+    }
+    let mut sizes = params::sizes(model);
+    if (position.epoch, position.step) <= (frozen_epochs, 0) {
+        let backbone = params::backbone(model);
+        sizes.retain(|name, _| !backbone.contains(name));
+    }
+    sizes
 }
 
 fn impossible(run: &RunDir, problem: String) -> Error {

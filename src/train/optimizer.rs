@@ -143,6 +143,30 @@ impl Optimizer {
         }
         optimizer
     }
+
+    /// Refuses a memory that is not of these weights, each of which updates have moved: by name,
+    /// and how many numbers each has.
+    pub fn require_memory_of(&self, weights: &BTreeMap<String, usize>) -> Result<(), String> {
+        let kinds: &[&BTreeMap<String, Vec<f32>>] = match self.config.rule {
+            Rule::Sgd => &[&self.first],
+            Rule::Adam => &[&self.first, &self.second],
+        };
+        for (name, &length) in weights {
+            for found in kinds.iter().map(|kind| kind.get(name)) {
+                match found.map(Vec::len) {
+                    Some(found) if found == length => {}
+                    Some(found) => {
+                        return Err(format!(
+                            "the optimizer's memory of `{name}` has {found} numbers instead of \
+                             {length}"
+                        ));
+                    }
+                    None => return Err(format!("it lacks the optimizer's memory of `{name}`")),
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What is remembered about a weight tensor, nothing at first.
@@ -261,6 +285,32 @@ mod tests {
         let (mean, square) = (0.08 / 0.19, 0.004_996 / 0.001_999);
         let expected = (mean / f64::sqrt(square)) as f32;
         assert!(close(&next, &[expected, expected]), "{next:?}");
+    }
+
+    #[test]
+    fn memory_that_is_missing_or_of_another_length_is_noticed() {
+        let weights = BTreeMap::from([("a".to_owned(), 2), ("b".to_owned(), 1)]);
+        for rule in [Rule::Sgd, Rule::Adam] {
+            let config = OptimizerConfig { rule, ..OptimizerConfig::default() };
+            let mut optimizer = Optimizer { steps: 1, ..Optimizer::new(config.clone()) };
+            optimizer.step("a", &mut [0.0, 0.0], &[1.0, 2.0], 0.1);
+            optimizer.step("b", &mut [0.0], &[1.0], 0.1);
+            let (steps, state) = optimizer.state();
+            let problem = |state: BTreeMap<String, Array>| {
+                Optimizer::resume(config.clone(), steps, state).require_memory_of(&weights)
+            };
+            assert_eq!(problem(state.clone()), Ok(()));
+            for key in state.keys() {
+                let mut less = state.clone();
+                less.remove(key);
+                let name = key.rsplit('.').next().unwrap();
+                let lacks = format!("it lacks the optimizer's memory of `{name}`");
+                assert_eq!(problem(less), Err(lacks), "{key}");
+                let mut longer = state.clone();
+                longer.get_mut(key).unwrap().values.push(0.0);
+                assert!(problem(longer).unwrap_err().contains("numbers instead of"), "{key}");
+            }
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(super) fn fit(
 ) -> Result<Ending> {
     let started = Instant::now();
     require_enough(task.dataset)?;
-    let inputs = run.require_inputs(task.dataset, task.weights, task.every_byte)?;
+    let inputs = run.require_inputs(task.dataset, |_| Vec::new(), task.weights, task.every_byte)?;
     let mut position = Position { dataset: fingerprint(task.dataset), ..Position::default() };
     let backbone = match run.restore()? {
         Some(Checkpoint { position: saved, .. }) if saved.dataset != position.dataset => {

@@ -119,6 +119,33 @@ fn tensors_that_are_missing_and_positions_that_cannot_be_are_refused() {
     rewrite(&path, &whole, plain, |name| !name.starts_with("optimizer."));
     let message = failure(&workshop.train("run", &["--resume"]));
     assert!(message.contains("optimizer"), "{message}");
+    // Of one weight only.
+    let removed = "layer3.0.conv1.weight";
+    rewrite(&path, &whole, plain, |name| name != format!("optimizer.first.{removed}"));
+    let message = failure(&workshop.train("run", &["--resume"]));
+    let told = format!("it lacks the optimizer's memory of `{removed}`");
+    assert!(message.contains(&told) && message.contains(CHECKPOINT), "{message}");
+}
+
+#[test]
+fn a_frozen_backbone_needs_no_memory_until_it_learns() {
+    let frozen = ["--set", "optimizer.frozen_epochs=1"];
+    let workshop = Workshop::new();
+    for rule in ["sgd", "adam"] {
+        let rule_of = format!("optimizer.rule={rule}");
+        let more = [&frozen[..], &["--set", &rule_of, "--set", "optimizer.nesterov=false"]];
+        let more = more.concat();
+        let train = |run: &str, last: &[&str]| {
+            let output = workshop.train(run, &[&more[..], last].concat());
+            assert!(output.status.success(), "{output:?}");
+        };
+        let (whole, cut) = (format!("whole-{rule}"), format!("cut-{rule}"));
+        train(&whole, &[]);
+        train(&cut, &["--epochs", "1"]);
+        edit(&workshop.run_dir(&cut).join("config.toml"), "\nepochs = 1\n", "\nepochs = 3\n");
+        train(&cut, &["--resume"]);
+        assert!(weights(&workshop.run_dir(&whole))[1] == weights(&workshop.run_dir(&cut))[1]);
+    }
 }
 
 /// Writes a safetensors file anew, with another note and some of its tensors.
@@ -200,6 +227,34 @@ fn images_that_were_replaced_are_noticed_when_a_run_is_resumed() {
     fs::write(&images[0], one).unwrap();
     let output = workshop.train("run", &["--resume"]);
     assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn masks_are_inputs_of_who_learns_from_them_and_of_nobody_else() {
+    for (method, learns_from_masks) in [("unet", true), ("cam-avg", false)] {
+        let workshop = Workshop::new();
+        let method = ["--method", method, "--set", "preprocess.eval_multiple=32"];
+        assert!(
+            workshop.train("run", &[&method[..], &["--epochs", "2"]].concat()).status.success()
+        );
+        edit(&workshop.run_dir("run/config.toml"), "epochs = 2", "epochs = 3");
+        let masks = images_of(&workshop.run_dir("data/masks/train"));
+        let (one, other) = (fs::read(&masks[0]).unwrap(), fs::read(&masks[1]).unwrap());
+        assert_ne!(one, other);
+        fs::write(&masks[0], other).unwrap();
+        let resumed = workshop.train("run", &[&method[..], &["--resume"]].concat());
+        if learns_from_masks {
+            let message = failure(&resumed);
+            assert!(message.contains("masks that it learns from have changed"), "{message}");
+            fs::write(&masks[0], one).unwrap();
+            let resumed = workshop.train("run", &[&method[..], &["--resume"]].concat());
+            assert!(resumed.status.success(), "{resumed:?}");
+        } else {
+            assert!(resumed.status.success(), "{resumed:?}");
+        }
+        let inputs = fs::read_to_string(workshop.run_dir("run/inputs.json")).unwrap();
+        assert_eq!(inputs.contains("\"masks\""), learns_from_masks, "{inputs}");
+    }
 }
 
 fn images_of(folder: &Path) -> Vec<PathBuf> {

@@ -3,7 +3,11 @@
 //! Everything random about a sample is a pure function of *(seed, epoch, sample)*,
 //! so a mask can be cut out apart from its image and still fit it pixel by pixel.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use image::{Rgb, RgbImage};
 use rayon::prelude::*;
@@ -91,6 +95,10 @@ impl Supervision for SupervisedLoader {
             settings,
         };
         Ok(Self { images, masks: Arc::new(masks) })
+    }
+
+    fn masks_of(sample: &Sample) -> Vec<&Path> {
+        sample.truth.masks.iter().chain(&sample.truth.ignore).map(PathBuf::as_path).collect()
     }
 
     fn note(&self) -> Option<String> {

@@ -1,6 +1,6 @@
 //! What a method may learn from.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use super::{Batch, TrainLoader, TrainSettings};
 use crate::{
@@ -41,6 +41,11 @@ pub trait Supervision: Sized {
 
     /// What is known of a validation image of this size; none if it cannot be judged.
     fn truth(&self, sample: &Sample, size: Size) -> Result<Option<Self::Truth>>;
+
+    /// The mask files of a sample that are learned from; none by labels alone.
+    fn masks_of(_sample: &Sample) -> Vec<&Path> {
+        Vec::new()
+    }
 
     /// What the user should know about what is learned from.
     fn note(&self) -> Option<String> {
