@@ -168,6 +168,19 @@ pub enum MaskGradient {
     Through,
 }
 
+impl Backbone {
+    /// As settings name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tiny => "tiny",
+            Self::Resnet18 => "resnet18",
+            Self::Resnet34 => "resnet34",
+            Self::Resnet50 => "resnet50",
+            Self::Resnet101 => "resnet101",
+        }
+    }
+}
+
 impl Evidence {
     /// What is meant for so many classes; a single one has nothing in common with others.
     pub fn of(self, classes: usize) -> Self {

@@ -43,6 +43,7 @@ pub use self::{
 use crate::{
     config::{Config, Experiment, GradCamConfig, MaskConfig},
     error::{Error, Result},
+    model::known::KnownFile,
 };
 
 /// Something to do with whichever method a name stands for.
@@ -120,8 +121,15 @@ pub fn published(name: &str) -> Result<Config> {
 }
 
 /// The settings of one row of an experiment, over what its method was published with.
-pub fn settings(experiment: &Experiment, row: &str) -> Result<Config> {
-    experiment.settings(row, &published(experiment.method(row))?)
+///
+/// Backbone, stem and normalization follow the weights that training starts from, where those
+/// are known and the experiment does not say otherwise.
+pub fn settings(experiment: &Experiment, row: &str, weights: Option<&KnownFile>) -> Result<Config> {
+    let mut below = published(experiment.method(row))?;
+    if let Some(weights) = weights {
+        weights.lay_over(&mut below);
+    }
+    experiment.settings(row, &below)
 }
 
 /// What of the settings decides the training: runs that agree in it learn the same weights.

@@ -191,7 +191,7 @@ fn every_published_setup_is_valid_for_every_method() {
         let swept: Vec<String> = sweep.methods.into_iter().filter(trained).collect();
         let plain = method::NAMES.iter().map(|&name| name.to_owned());
         for row in plain.chain(rows).chain(swept) {
-            let config = method::settings(&experiment, &row)
+            let config = method::settings(&experiment, &row, None)
                 .unwrap_or_else(|error| panic!("{file:?}, {row}: {error}"));
             config.check().unwrap_or_else(|error| panic!("{file:?}, {row}: {error}"));
             assert!(config.train.epochs > 1, "{file:?}, {row}");

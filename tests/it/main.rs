@@ -7,6 +7,7 @@
 
 mod baselines;
 mod compare;
+mod completions;
 mod crf;
 mod data_check;
 mod data_split;

@@ -80,8 +80,9 @@ pub(crate) struct Evaluate {
     #[arg(long)]
     pub(crate) decidability: bool,
 
-    /// Backbone that those features are of, `.safetensors` or `.pth`; the run's own by default
-    #[arg(long, value_name = "FILE", requires = "decidability")]
+    /// Backbone that those features are of: a file, or a name that `pinpoint weights get` fetched;
+    /// the run's own by default
+    #[arg(long, value_name = "FILE|NAME", requires = "decidability", value_parser = crate::weights::file_or_name())]
     pub(crate) weights: Option<PathBuf>,
 
     /// Folder for the report; `RUN/report` by default, one folder per run where there are several

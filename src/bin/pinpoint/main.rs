@@ -3,6 +3,7 @@
 mod bench;
 mod choice;
 mod compare;
+mod completions;
 mod crf;
 mod data;
 mod demo;
@@ -20,7 +21,7 @@ mod weights;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use conv_kernels::HugePages;
 
 use crate::ui::Ui;
@@ -49,6 +50,8 @@ enum Command {
     Reproduce(reproduce::Reproduce),
     Crf(crf::Crf),
     Weights(weights::Weights),
+    Completions(completions::Completions),
+    Man(completions::Man),
     Bench(bench::Bench),
     Doctor(doctor::Doctor),
 }
@@ -68,6 +71,8 @@ fn main() -> ExitCode {
         Command::Reproduce(reproduce) => reproduce.run(ui),
         Command::Crf(crf) => crf.run(ui),
         Command::Weights(weights) => weights.run(ui),
+        Command::Completions(completions) => completions.run(&mut Cli::command(), ui),
+        Command::Man(man) => man.run(Cli::command(), ui),
         Command::Bench(bench) => bench.run(ui),
         Command::Doctor(doctor) => doctor.run(ui),
     };

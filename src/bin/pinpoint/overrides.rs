@@ -1,11 +1,12 @@
 //! Settings from a file, with command-line flags laid over.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use pinpoint::{
     config::{Config, Experiment},
     method,
+    model::known::KnownFile,
 };
 use toml::{Table, Value};
 
@@ -39,8 +40,9 @@ pub(crate) struct Overrides {
 }
 
 impl Overrides {
-    /// The merged settings, checked.
-    pub(crate) fn settings(self) -> anyhow::Result<Config> {
+    /// The merged settings, checked; where nobody says otherwise, they follow the weights that
+    /// training starts from.
+    pub(crate) fn settings(self, weights: Option<&Path>) -> anyhow::Result<Config> {
         // Spelled out so that a flag added above and forgotten here does not compile.
         let Self { config: path, method, changes, seed, epochs, erase_rounds } = self;
         let experiment = match path {
@@ -48,7 +50,10 @@ impl Overrides {
             None => Experiment::default(),
         };
         let row = method.as_deref().or(experiment.default_method()).unwrap_or("minmax");
-        let mut config = changed(method::settings(&experiment, row)?, &changes)?;
+        let mut config = changed(
+            method::settings(&experiment, row, weights.and_then(KnownFile::at))?,
+            &changes,
+        )?;
         overlay(&mut config.seed, seed);
         overlay(&mut config.train.epochs, epochs);
         overlay(&mut config.erase.rounds, erase_rounds);
@@ -120,14 +125,14 @@ mod tests {
 
     fn with(changes: &[&str]) -> anyhow::Result<Config> {
         let changes = changes.iter().map(|&change| change.to_owned()).collect();
-        Overrides { changes, ..Overrides::default() }.settings()
+        Overrides { changes, ..Overrides::default() }.settings(None)
     }
 
     #[test]
     fn flags_win_over_changes_and_changes_over_defaults() {
         let changes = vec!["train.epochs=7".to_owned(), "erase.sigma=5".to_owned()];
         let flags = Overrides { changes, epochs: Some(3), ..Overrides::default() };
-        let config = flags.settings().unwrap();
+        let config = flags.settings(None).unwrap();
         assert_eq!((config.train.epochs, config.erase.sigma), (3, 5.0));
     }
 
@@ -150,7 +155,7 @@ mod tests {
     #[test]
     fn a_method_brings_the_settings_it_was_published_with() {
         let flags = Overrides { method: Some("wildcat".to_owned()), ..Overrides::default() };
-        let config = flags.settings().unwrap();
+        let config = flags.settings(None).unwrap();
         assert_eq!((config.method.as_str(), config.pool.maps_per_class), ("wildcat", 4));
         assert_eq!(config.model.backbone, pinpoint::config::Backbone::Resnet18);
     }

@@ -6,11 +6,14 @@ use std::{
 };
 
 use clap::ValueEnum;
-use pinpoint::{config::Experiment, metrics::ThresholdRule, refine::Preset};
+use pinpoint::{
+    config::Experiment, metrics::ThresholdRule, model::known::KnownFile, refine::Preset,
+};
 
 use crate::{
     study::{Changes, Study, seed},
     ui::Ui,
+    weights,
 };
 
 /// Train, score and compare every method on one of the paper's datasets
@@ -24,8 +27,9 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "PATH")]
     data: PathBuf,
 
-    /// Weights of ResNet-18 to start from, `.safetensors` or `.pth`; `pinpoint weights` lists some
-    #[arg(long, value_name = "FILE")]
+    /// Weights of ResNet-18 to start from: a `.safetensors` or `.pth` file, or `resnet18` once
+    /// `pinpoint weights get resnet18` has fetched it
+    #[arg(long, value_name = "FILE|NAME", value_parser = weights::file_or_name())]
     weights: PathBuf,
 
     /// Folder for the runs and their comparison, `runs/DATASET` by default; what is finished there
@@ -103,9 +107,10 @@ impl Reproduce {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let Self { dataset, methods, seeds, .. } = self;
         let Setup { file, text, classes, crf } = dataset.setup();
+        let weights = KnownFile::at(&self.weights);
         Study {
             experiment: Experiment::parse(text, Path::new(file))?,
-            changes: Changes { methods, seeds, ..Changes::default() },
+            changes: Changes { methods, seeds, weights, ..Changes::default() },
             data: self.data,
             classes: Some(classes),
             out: self.out.unwrap_or_else(|| Path::new("runs").join(dataset.name())),
@@ -136,7 +141,7 @@ mod tests {
             let experiment = Experiment::parse(text, Path::new(file)).unwrap();
             let rows = experiment.sweep.clone().unwrap().methods;
             for row in rows.iter().filter(|row| !UNTRAINED.contains(&experiment.method(row))) {
-                method::settings(&experiment, row).unwrap().check().unwrap();
+                method::settings(&experiment, row, None).unwrap().check().unwrap();
             }
         }
     }

@@ -2,12 +2,16 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use pinpoint::{config::Experiment, data::Layout, metrics::ThresholdRule, refine::Preset};
+use pinpoint::{
+    config::Experiment, data::Layout, metrics::ThresholdRule, model::known::KnownFile,
+    refine::Preset,
+};
 
 use crate::{
     choice::{self, PRESETS, named},
     study::{Changes, Study, seed},
     ui::Ui,
+    weights,
 };
 
 /// Train, score and compare every method of a settings file
@@ -41,8 +45,9 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
 
-    /// Weights to start from, `.safetensors` or `.pth`; U-Net starts from drawn ones
-    #[arg(long, value_name = "FILE")]
+    /// Weights to start from: a `.safetensors` or `.pth` file, or what `pinpoint weights get`
+    /// fetched; U-Net starts from drawn ones
+    #[arg(long, value_name = "FILE|NAME", value_parser = weights::file_or_name())]
     weights: Option<PathBuf>,
 
     /// Score a second time with maps snapped to the edges of their image
@@ -81,9 +86,10 @@ pub(crate) struct Sweep {
 impl Sweep {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let Self { methods, seeds, set, epochs, .. } = self;
+        let weights = self.weights.as_deref().and_then(KnownFile::at);
         Study {
             experiment: Experiment::load(&self.file)?,
-            changes: Changes { methods, seeds, set, epochs },
+            changes: Changes { methods, seeds, set, epochs, weights },
             data: self.data,
             classes: None,
             out: self.out,

@@ -27,6 +27,7 @@ use crate::{
     machine::require_memory,
     overrides::Overrides,
     ui::{Progress, Ui},
+    weights,
 };
 
 /// Train on a dataset of labelled images
@@ -51,8 +52,8 @@ pub(crate) struct Train {
     #[arg(long, value_name = "DIR")]
     images: Option<PathBuf>,
 
-    /// Weights to start from, `.safetensors` or `.pth`
-    #[arg(long, value_name = "FILE")]
+    /// Weights to start from: a `.safetensors` or `.pth` file, or what `pinpoint weights get` fetched
+    #[arg(long, value_name = "FILE|NAME", value_parser = weights::file_or_name())]
     weights: Option<PathBuf>,
 
     /// Where to compute
@@ -87,7 +88,8 @@ impl Train {
             hash_images,
         } = self;
         let threads = use_threads(threads)?;
-        let config = overrides.settings()?;
+        let config = overrides.settings(weights.as_deref())?;
+        weights::warn_of(weights.as_deref(), &config, ui);
         let device = device::open(&device)?;
 
         let dataset = open_data(&data, layout, images, &config)?;

@@ -56,10 +56,15 @@ impl Ui {
 
     /// Prints a line of the answer, to stdout.
     pub(crate) fn answer(&mut self, line: &str) {
+        self.answer_bytes(format!("{}\n", visible(line)).as_bytes());
+    }
+
+    /// Writes a part of the answer as it is, to stdout: it is for a program.
+    pub(crate) fn answer_bytes(&mut self, bytes: &[u8]) {
         if self.closed {
             return;
         }
-        match writeln!(io::stdout(), "{}", visible(line)) {
+        match io::stdout().write_all(bytes) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::BrokenPipe => self.closed = true,
             Err(error) => {

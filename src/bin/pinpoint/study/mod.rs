@@ -39,6 +39,7 @@ use crate::{
     evaluate::Evaluate,
     train::{listen, open_data, require_memory_of, use_threads},
     ui::{Progress, Ui},
+    weights::warn_of,
 };
 
 /// Rows and seeds of a settings file on one dataset, and how they are scored.
@@ -98,6 +99,13 @@ impl Study {
         if let Some(weights) = &self.weights {
             // Told once, and not by every row.
             weights::read(weights)?;
+        }
+        let configs = jobs.iter().filter_map(Job::config).filter(|config| config.method != "unet");
+        for config in configs {
+            // One row stands for the others.
+            if warn_of(self.weights.as_deref(), config, ui) {
+                break;
+            }
         }
         let any = jobs.iter().find_map(Job::config).cloned().unwrap_or_default();
         let dataset = self.open(&any)?;

@@ -6,6 +6,7 @@ use anyhow::{Context, bail, ensure};
 use pinpoint::{
     config::{Config, Experiment, Sweep},
     method,
+    model::known::KnownFile,
     predict::UNTRAINED,
 };
 
@@ -42,6 +43,8 @@ pub(crate) struct Changes {
     pub(crate) set: Vec<String>,
     /// Passes over the training set.
     pub(crate) epochs: Option<usize>,
+    /// What training starts from, if it is a published file.
+    pub(crate) weights: Option<&'static KnownFile>,
 }
 
 /// Lays out all jobs; settings that cannot work are told before anything is trained.
@@ -110,7 +113,7 @@ fn job(
     if UNTRAINED.contains(&method) {
         return Ok(Job { name: row.to_owned(), work: Work::Score(method.to_owned()) });
     }
-    let mut config = changed(method::settings(experiment, row)?, &changes.set)?;
+    let mut config = changed(method::settings(experiment, row, changes.weights)?, &changes.set)?;
     config.seed = seed;
     if let Some(epochs) = changes.epochs {
         config.train.epochs = epochs;
