@@ -56,6 +56,9 @@ pub mod refine;
 /// Scores of masks, boxes and classes against ground truth.
 pub mod metrics;
 
+/// Answers in the formats of other programs.
+pub mod formats;
+
 /// A method's answers on a split, scored.
 pub mod evaluate;
 

@@ -1,6 +1,6 @@
 //! Connected regions of a mask, and their boxes.
 
-use std::mem;
+use std::{collections::BTreeMap, mem};
 
 use serde::{Deserialize, Serialize};
 
@@ -22,13 +22,84 @@ pub struct Component {
     pub score: f64,
 }
 
+/// Pixels side by side: of row `y`, from column `x0` on and before `x1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct PixelRun {
+    pub y: u32,
+    pub x0: u32,
+    pub x1: u32,
+}
+
+/// A region and where its pixels are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RegionPixels {
+    /// Its box, size and score.
+    pub component: Component,
+    /// In the order of rows and columns.
+    pub runs: Vec<PixelRun>,
+}
+
 /// The regions of `map` with `score >= threshold`, the largest first.
 ///
 /// Of equals, the one that starts further up, then further left.
 pub fn boxes_at(map: &ScoreMap<'_>, threshold: f32) -> Vec<Component> {
     let scores = map.scores();
     let inside = |at: usize| scores[at] >= threshold;
-    label(map.width(), map.height(), inside, |_| true, |at| scores[at].into())
+    let regions =
+        label(map.width(), map.height(), inside, |_| true, |at| scores[at].into(), |_, _| {});
+    ranked(regions).into_iter().map(|(_, component)| component).collect()
+}
+
+/// The regions of [`boxes_at`], in the same order, with their pixels.
+pub fn regions_at(map: &ScoreMap<'_>, threshold: f32) -> Vec<RegionPixels> {
+    let scores = map.scores();
+    let inside = |at: usize| scores[at] >= threshold;
+    let mut runs = Vec::new();
+    let keep = |run, region| runs.push((run, region));
+    let mut regions =
+        label(map.width(), map.height(), inside, |_| true, |at| scores[at].into(), keep);
+    let mut by_region = grouped(&mut regions, runs);
+    let with_runs = |(root, component)| RegionPixels {
+        component,
+        runs: by_region.remove(&root).unwrap_or_default(),
+    };
+    ranked(regions).into_iter().map(with_runs).collect()
+}
+
+/// Parts of a region whose pixels touch by side, in the order of their first pixel.
+pub fn pieces(region: &[PixelRun]) -> Vec<Vec<PixelRun>> {
+    let mut regions = Regions::default();
+    let (mut above, mut runs) = (Vec::<Run>::new(), Vec::new());
+    let mut last = None;
+    for row in region.chunk_by(|a, b| a.y == b.y) {
+        let y = row[0].y;
+        let found: Vec<Run> = row
+            .iter()
+            .map(|run| {
+                let columns = (run.x0, run.x1 - 1);
+                let region = regions.found(columns, y, u64::from(run.x1 - run.x0), 0.0);
+                runs.push((*run, region));
+                Run { first: run.x0 as usize, last: run.x1 as usize - 1, region }
+            })
+            .collect();
+        if last.is_some_and(|last: u32| last + 1 == y) {
+            join(&mut regions, &above, &found, Touch::Side);
+        }
+        (above, last) = (found, Some(y));
+    }
+    let mut first: Vec<Vec<PixelRun>> = grouped(&mut regions, runs).into_values().collect();
+    first.sort_by_key(|piece| (piece[0].y, piece[0].x0));
+    first
+}
+
+/// The runs of each region, by what the region has become.
+fn grouped(regions: &mut Regions, runs: Vec<(PixelRun, u32)>) -> BTreeMap<u32, Vec<PixelRun>> {
+    let mut groups = BTreeMap::<u32, Vec<PixelRun>>::new();
+    for (run, region) in runs {
+        groups.entry(regions.find(region)).or_default().push(run);
+    }
+    groups
 }
 
 /// The regions of pixels that are `inside`, the largest first; their score is 1.
@@ -41,7 +112,8 @@ pub fn components(
     inside: impl Fn(usize) -> bool,
     counts: impl Fn(usize) -> bool,
 ) -> Vec<Component> {
-    label(width, height, inside, counts, |_| 1.0)
+    let regions = label(width, height, inside, counts, |_| 1.0, |_, _| {});
+    ranked(regions).into_iter().map(|(_, component)| component).collect()
 }
 
 /// Pixels side by side in one row, from the first column to the last.
@@ -53,14 +125,15 @@ struct Run {
 }
 
 /// Goes through the rows, joining each run of pixels with those it touches in
-/// the row above: memory is that of two rows and the regions.
+/// the row above: memory is that of two rows and the regions. `see` hears of every run.
 fn label(
     width: usize,
     height: usize,
     inside: impl Fn(usize) -> bool,
     counts: impl Fn(usize) -> bool,
     score: impl Fn(usize) -> f64,
-) -> Vec<Component> {
+    mut see: impl FnMut(PixelRun, u32),
+) -> Regions {
     let mut regions = Regions::default();
     let (mut above, mut row) = (Vec::new(), Vec::new());
     for y in 0..height {
@@ -73,37 +146,50 @@ fn label(
             let columns = counted().next().zip(counted().next_back()).unwrap_or((first, first));
             let columns = (columns.0 as u32, columns.1 as u32);
             let region = regions.found(columns, y as u32, counted().count() as u64, score_sum);
+            see(PixelRun { y: y as u32, x0: first as u32, x1: end as u32 }, region);
             row.push(Run { first, last: end - 1, region });
             x = end;
         }
-        join(&mut regions, &above, &row);
+        join(&mut regions, &above, &row, Touch::Corner);
         mem::swap(&mut above, &mut row);
         row.clear();
     }
-    ranked(regions)
+    regions
 }
 
-/// Merges the runs of two neighbouring rows that touch by side or corner.
-fn join(regions: &mut Regions, above: &[Run], row: &[Run]) {
+/// How pixels must touch to be of one region.
+#[derive(Debug, Clone, Copy)]
+enum Touch {
+    Side,
+    /// By side or corner.
+    Corner,
+}
+
+/// Merges the runs of two neighbouring rows that touch.
+fn join(regions: &mut Regions, above: &[Run], row: &[Run], touch: Touch) {
+    // A corner reaches one column further.
+    let reach = usize::from(matches!(touch, Touch::Corner));
     let mut skipped = 0;
     for run in row {
         // A run above may reach over several below: only those that end too early are done.
-        skipped += above[skipped..].iter().take_while(|other| other.last + 1 < run.first).count();
-        for other in above[skipped..].iter().take_while(|other| other.first <= run.last + 1) {
+        skipped +=
+            above[skipped..].iter().take_while(|other| other.last + reach < run.first).count();
+        for other in above[skipped..].iter().take_while(|other| other.first <= run.last + reach) {
             let (a, b) = (regions.find(run.region), regions.find(other.region));
             regions.merge(a, b);
         }
     }
 }
 
-fn ranked(mut regions: Regions) -> Vec<Component> {
+/// The largest first, each with what names it among the regions.
+fn ranked(mut regions: Regions) -> Vec<(u32, Component)> {
     let mut found = Vec::new();
     regions.for_each(|region| found.push(*region));
     found.sort_by_key(|region| std::cmp::Reverse(region.rank()));
-    let component = |region: &Region| Component {
-        bounds: region.bounds(),
-        pixels: region.pixels,
-        score: region.score_sum / region.pixels as f64,
+    let component = |region: &Region| {
+        let score = region.score_sum / region.pixels as f64;
+        let component = Component { bounds: region.bounds(), pixels: region.pixels, score };
+        (region.root(), component)
     };
     found.iter().map(component).collect()
 }

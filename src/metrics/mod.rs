@@ -37,7 +37,7 @@ pub use crate::stats::{Decidability, HeldOut};
 pub use bootstrap::{Bootstrap, Interval};
 pub use boxes::{BoxAccuracy, BoxAccuracyCurve, BoxSummary, iou, truth_boxes};
 pub use classification::Confusion;
-pub use component::{Component, boxes_at, components};
+pub use component::{Component, PixelRun, RegionPixels, boxes_at, components, pieces, regions_at};
 pub use counts::{EmptyRule, PixelCounts, PixelScores};
 pub use curve::{AveragedCurve, Curve, Curves, ImageCurves};
 pub use evaluator::{Evaluation, Evaluator};

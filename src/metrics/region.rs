@@ -97,6 +97,11 @@ impl Region {
         }
     }
 
+    /// What names the region, once nothing merges any more.
+    pub(super) fn root(&self) -> u32 {
+        self.parent
+    }
+
     /// Larger is more; of equals, further up, then further left.
     pub(super) fn rank(&self) -> impl Ord + use<> {
         (self.pixels, std::cmp::Reverse((self.y.0, self.x.0, self.y.1, self.x.1)))

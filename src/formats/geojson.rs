@@ -1,0 +1,97 @@
+//! Contours as GeoJSON (RFC 7946), as QuPath reads and writes it.
+//!
+//! Coordinates are pixels, not degrees, from the image's upper left corner.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    contour::{Polygon, Ring, polygons},
+    label_png::colour,
+};
+use crate::metrics::RegionPixels;
+
+/// What is known of all regions of an image.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// What the image was taken for, if for anything: the class's place and its name.
+    pub class: Option<(usize, &'a str)>,
+    /// How probable that is.
+    pub probability: Option<f32>,
+}
+
+/// One document: a feature for each region, the largest first.
+pub fn document(regions: &[RegionPixels], about: About<'_>) -> String {
+    let features: Vec<Value> = regions
+        .iter()
+        .map(|region| {
+            let geometry = geometry(&polygons(&region.runs));
+            feature(geometry, region.component.pixels, region.component.score, about)
+        })
+        .collect();
+    collection(&features)
+}
+
+/// A document of features.
+pub fn collection(features: &[Value]) -> String {
+    format!("{}\n", json!({ "type": "FeatureCollection", "features": features }))
+}
+
+/// An annotation of so many pixels with a mean score.
+pub fn feature(geometry: Value, pixels: u64, score: f64, about: About<'_>) -> Value {
+    // Shown by QuPath in the table of measurements.
+    let mut measurements = Map::new();
+    measurements.insert("Area px^2".to_owned(), json!(pixels));
+    measurements.insert("Mean score".to_owned(), json!(score));
+    let mut properties = json!({ "objectType": "annotation", "area": pixels, "score": score });
+    if let Some((index, class)) = about.class {
+        // The first colour is the background's.
+        properties["classification"] = json!({ "name": class, "color": colour(index + 1) });
+    }
+    if let Some(probability) = about.probability {
+        measurements.insert("Class probability".to_owned(), json!(probability));
+    }
+    properties["measurements"] = Value::Object(measurements);
+    json!({ "type": "Feature", "geometry": geometry, "properties": properties })
+}
+
+/// A polygon, or several of one region.
+pub fn geometry(polygons: &[Polygon]) -> Value {
+    let rings = |polygon: &Polygon| -> Vec<Ring> {
+        let rings = std::iter::once(&polygon.outer).chain(&polygon.holes);
+        rings.map(|ring| ring.iter().chain(ring.first()).copied().collect()).collect()
+    };
+    match polygons {
+        [polygon] => json!({ "type": "Polygon", "coordinates": rings(polygon) }),
+        several => {
+            let all: Vec<Vec<Ring>> = several.iter().map(rings).collect();
+            json!({ "type": "MultiPolygon", "coordinates": all })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::{ScoreMap, regions_at};
+
+    #[test]
+    fn a_region_with_a_hole_is_a_polygon_of_two_closed_rings() {
+        let scores: Vec<f32> =
+            [1, 1, 1, 0, 1, 0, 1, 0, 1, 1, 1, 0, 0, 0, 0, 1].map(|x| x as f32).into();
+        let regions = regions_at(&ScoreMap::new(4, 4, &scores).unwrap(), 0.5);
+        let about = About { class: Some((1, "gland")), probability: Some(0.75) };
+        let document: Value = serde_json::from_str(&document(&regions, about)).unwrap();
+        let features = document["features"].as_array().unwrap();
+        assert_eq!(features.len(), 1, "the last pixel touches by a corner");
+        let geometry = &features[0]["geometry"];
+        assert_eq!(geometry["type"], "MultiPolygon");
+        let rings = geometry["coordinates"][0].as_array().unwrap();
+        assert_eq!(rings.len(), 2);
+        assert!(rings.iter().all(|ring| ring[0] == ring[ring.as_array().unwrap().len() - 1]));
+        let properties = &features[0]["properties"];
+        assert_eq!(properties["objectType"], "annotation");
+        assert_eq!(properties["classification"]["name"], "gland");
+        assert_eq!(properties["measurements"]["Area px^2"], 9);
+        assert_eq!(properties["measurements"]["Class probability"], 0.75);
+    }
+}
