@@ -1,44 +1,27 @@
 //! Curves: training losses, errors, precision against recall.
 //!
-//! A [`Chart`] is data; a single layout turns it into shapes, and the shapes
-//! into PNG or SVG, so both show the same ticks, colours and legend. Numbers
-//! that cannot be drawn (NaN, infinite) leave a gap, a point between two gaps
-//! is a dot, and a chart without data shows its axes.
+//! A [`Chart`] is data, a [`Grid`] puts charts side by side, and `draw` makes SVG of them.
+//! Numbers that cannot be drawn (NaN, infinite) leave a gap, a point between two gaps is a dot,
+//! and a chart without data shows its axes.
 //!
 //! [`Chart`]: crate::report::chart::Chart
+//! [`Grid`]: crate::report::chart::Grid
 
 mod axis;
-mod layout;
+mod draw;
 mod plot;
-pub(super) mod scene;
 
-use image::Rgb;
+use super::svg::{Paint, Svg};
 
-use super::canvas::{Stroke, rgb};
-use layout::{Cell, Margins};
-use scene::Scene;
-
-/// Colours that remain distinct to the colour-blind and on white (Okabe and Ito, less yellow).
-pub const PALETTE: [Rgb<u8>; 7] = [
-    rgb(0x00_72_b2), // blue
-    rgb(0xd5_5e_00), // vermilion
-    rgb(0x00_9e_73), // bluish green
-    rgb(0xcc_79_a7), // reddish purple
-    rgb(0xe6_9f_00), // orange
-    rgb(0x56_b4_e9), // sky blue
-    rgb(0x00_00_00), // black
-];
-
-/// Ink and gap in pixels, with round ends; told apart without colour.
-const DASHES: [&[f32]; 4] = [&[], &[9.0, 7.0], &[1.0, 6.0], &[12.0, 6.0, 1.0, 6.0]];
+/// Lengths of ink and gap, with round ends; told apart without colour.
+const DASHES: [&str; 4] = ["", "7 5", "1 5", "9 5 1 5"];
 
 /// How a curve looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Style {
-    /// Its colour.
-    pub colour: Rgb<u8>,
-    /// Lengths of ink and gap in turn, in pixels; empty for an unbroken line.
-    pub dashes: &'static [f32],
+    paint: Paint,
+    dashes: &'static str,
+    width: f32,
 }
 
 /// One curve.
@@ -57,8 +40,6 @@ pub struct Series {
 pub struct Mark {
     /// Its name in the legend.
     pub name: String,
-    /// Its look.
-    pub style: Style,
     /// Where it stands.
     pub x: f64,
 }
@@ -93,13 +74,13 @@ pub struct Grid {
 
 impl Style {
     /// The look of the `index`-th curve: the first 28 all differ.
-    pub fn nth(index: usize) -> Self {
-        Self { colour: PALETTE[index % PALETTE.len()], dashes: DASHES[index % DASHES.len()] }
+    pub(super) fn nth(index: usize) -> Self {
+        let paint = Paint::Curve(index % Paint::CURVES);
+        Self { paint, dashes: DASHES[index % DASHES.len()], width: 2.0 }
     }
 
-    fn stroke(self) -> Stroke {
-        Stroke { colour: self.colour, width: 2.0, dashes: self.dashes }
-    }
+    /// What curves are held against: chance, a threshold.
+    pub(super) const REFERENCE: Self = Self { paint: Paint::Soft, dashes: "2 4", width: 1.5 };
 }
 
 impl Chart {
@@ -115,58 +96,32 @@ impl Chart {
 
     /// Adds a curve in the next free style.
     pub fn add(&mut self, name: impl Into<String>, points: Vec<(f64, f64)>) {
-        let style = Style::nth(self.series.len());
+        let curves = self.series.iter().filter(|series| series.style != Style::REFERENCE);
+        let style = Style::nth(curves.count());
         self.series.push(Series { name: name.into(), style, points });
+    }
+
+    /// Adds a thin grey line that curves are held against, such as chance.
+    pub fn reference(&mut self, name: impl Into<String>, points: Vec<(f64, f64)>) {
+        self.series.push(Series { name: name.into(), style: Style::REFERENCE, points });
     }
 
     /// Adds a grey vertical line.
     pub fn mark(&mut self, name: impl Into<String>, x: f64) {
-        let dashes = DASHES[(self.marks.len() + 1) % DASHES.len()];
-        let style = Style { colour: rgb(0x70_70_70), dashes };
-        self.marks.push(Mark { name: name.into(), style, x });
+        self.marks.push(Mark { name: name.into(), x });
     }
 
-    /// The chart as the bytes of a PNG file of this size in pixels.
-    pub fn to_png(&self, width: u32, height: u32) -> Vec<u8> {
-        scene(1, std::slice::from_ref(self), width, height).to_canvas().to_png()
-    }
-
-    /// The chart as an SVG document of this size in pixels.
-    pub fn to_svg(&self, width: u32, height: u32) -> String {
-        scene(1, std::slice::from_ref(self), width, height).to_svg()
+    /// The chart `width` pixels wide, its data `data_height` pixels high.
+    pub fn draw(&self, width: f32, data_height: f32) -> Svg {
+        draw::grid(1, std::slice::from_ref(self), width, data_height)
     }
 }
 
 impl Grid {
-    /// The charts as the bytes of a PNG file; the size is the whole page's, in pixels.
-    pub fn to_png(&self, width: u32, height: u32) -> Vec<u8> {
-        scene(self.columns, &self.charts, width, height).to_canvas().to_png()
+    /// The charts, each `width` pixels wide and its data `data_height` pixels high.
+    pub fn draw(&self, width: f32, data_height: f32) -> Svg {
+        draw::grid(self.columns, &self.charts, width, data_height)
     }
-
-    /// The charts as an SVG document; the size is the whole page's, in pixels.
-    pub fn to_svg(&self, width: u32, height: u32) -> String {
-        scene(self.columns, &self.charts, width, height).to_svg()
-    }
-}
-
-/// The page, cut into cells of equal size.
-fn scene(columns: usize, charts: &[Chart], width: u32, height: u32) -> Scene {
-    let columns = columns.clamp(1, charts.len().max(1));
-    let rows = charts.len().div_ceil(columns).max(1);
-    let size = (width as f32 / columns as f32, height as f32 / rows as f32);
-    let cell = |index: usize| Cell {
-        x: (index % columns) as f32 * size.0,
-        y: (index / columns) as f32 * size.1,
-        width: size.0,
-        height: size.1,
-    };
-    let margins = charts.iter().map(|chart| layout::margins(chart, cell(0)));
-    let Some(margins) = margins.reduce(Margins::widest) else {
-        return Scene { width, height, shapes: Vec::new() };
-    };
-    let charts = charts.iter().enumerate();
-    let shapes = charts.flat_map(|(i, chart)| layout::arrange(chart, cell(i), margins)).collect();
-    Scene { width, height, shapes }
 }
 
 #[cfg(test)]

@@ -1,105 +1,89 @@
-//! The confusion matrix as a picture: which class was taken for which.
+//! The confusion matrix: which class was taken for which.
 
-use super::{
-    canvas::{Area, Direction, INK, LINE_HEIGHT, WHITE, blend, fit_text, rgb, text_width},
-    chart::scene::{Anchor, Label, Scene, Shape},
-};
+use super::svg::{Anchor, FONT_SIZE, LINE_HEIGHT, Paint, Svg, TextStyle, fit_text, text_width};
 use crate::metrics::Confusion;
 
-/// Space around everything, in pixels.
-const GAP: u32 = 16;
+/// Space around everything and between parts, in pixels.
+const GAP: f32 = 8.0;
 /// Names are cut to this length.
-const LONGEST_NAME: u32 = 180;
-/// Cells from here on have room for a number.
-const ROOMY_CELL: u32 = 40;
-/// Matrices are about this large, whatever the number of classes.
-const SIDE: u32 = 560;
+const LONGEST_NAME: f32 = 120.0;
+/// Width of the whole drawing, whatever the number of classes.
+const WIDTH: f32 = 440.0;
+/// Cells of few classes grow no larger than this.
+const LARGEST_CELL: f32 = 72.0;
 
-/// The matrix, ready to be drawn; a row per true class, a column per predicted one.
+/// The matrix drawn; a row per true class, a column per predicted one.
 ///
 /// Cells are shaded by their share of their row. Names and numbers are left out where there are
 /// too many classes to read them.
-#[derive(Debug, Clone, Copy)]
-pub struct ConfusionChart<'a> {
-    /// What was taken for what.
-    pub confusion: &'a Confusion,
-    /// The classes' names.
-    pub classes: &'a [&'a str],
-}
-
-impl ConfusionChart<'_> {
-    /// The matrix as the bytes of a PNG file.
-    pub fn to_png(&self) -> Vec<u8> {
-        self.scene().to_canvas().to_png()
-    }
-
-    /// The matrix as an SVG document.
-    pub fn to_svg(&self) -> String {
-        self.scene().to_svg()
-    }
-
-    fn scene(&self) -> Scene {
-        let count = self.classes.len().max(1) as u32;
-        let cell = (SIDE / count).clamp(2, 120);
-        let named = cell >= LINE_HEIGHT;
-        let longest = self.classes.iter().map(|name| text_width(name)).max().unwrap_or(0);
-        let names = if named { longest.min(LONGEST_NAME) + GAP } else { 0 };
-        let left = GAP + LINE_HEIGHT + GAP + names;
-        let top = GAP + 2 * LINE_HEIGHT + GAP;
-        let side = count * cell;
-        let (width, height) = (left + side + GAP, top + side + names + LINE_HEIGHT + 2 * GAP);
-
-        let middle = |start: u32, length: u32| (start as f32) + length as f32 / 2.0;
-        let title = Label {
-            bold: true,
-            ..label((GAP as f32, middle(GAP, LINE_HEIGHT)), "Confusion matrix", Anchor::Start)
-        };
-        let below =
-            label((middle(left, side), (height - GAP) as f32), "predicted class", Anchor::Middle);
-        let beside =
-            label((middle(GAP, LINE_HEIGHT), middle(top, side)), "true class", Anchor::Middle);
-        let beside = Label { direction: Direction::Upward, ..beside };
-        let mut shapes: Vec<Shape> = [title, below, beside].map(Shape::Label).into();
-        for (row, counts) in self.confusion.counts().iter().enumerate() {
-            let total = counts.iter().sum::<u64>().max(1);
-            let y = top + row as u32 * cell;
-            for (column, &times) in counts.iter().enumerate() {
-                let x = left + column as u32 * cell;
-                let share = times as f32 / total as f32;
-                shapes.extend(drawn_cell((x, y), cell, times, share));
-            }
-            if named {
-                let name = fit_text(self.classes[row], LONGEST_NAME);
-                let at = ((left - GAP / 2) as f32, middle(y, cell));
-                shapes.push(Shape::Label(label(at, &name, Anchor::End)));
-                let at = (middle(left + row as u32 * cell, cell), (top + side + GAP / 2) as f32);
-                let below = label(at, &name, Anchor::End);
-                shapes.push(Shape::Label(Label { direction: Direction::Upward, ..below }));
+pub fn confusion_matrix(confusion: &Confusion, classes: &[&str]) -> Svg {
+    let count = classes.len().max(1) as f32;
+    let longest = classes.iter().map(|name| text_width(name)).fold(0.0, f32::max);
+    let names = longest.min(LONGEST_NAME) + GAP;
+    let fitting = |left: f32| ((WIDTH - left - GAP) / count).min(LARGEST_CELL);
+    let named = fitting(LINE_HEIGHT + GAP + names) >= FONT_SIZE;
+    let left = LINE_HEIGHT + GAP + if named { names } else { 0.0 };
+    let cell = fitting(left);
+    let side = cell * count;
+    // Short names of wide columns are read without turning the head.
+    let upright = longest + GAP <= cell;
+    let top = GAP + LINE_HEIGHT + GAP;
+    let below = match (named, upright) {
+        (false, _) => 0.0,
+        (true, true) => LINE_HEIGHT,
+        (true, false) => names,
+    };
+    let mut svg = Svg::new(WIDTH, top + side + GAP + below + LINE_HEIGHT + GAP);
+    let centred = TextStyle { anchor: Anchor::Middle, ..TextStyle::default() };
+    let axis = TextStyle { paint: Paint::Soft, ..centred };
+    let title = TextStyle { bold: true, ..TextStyle::default() };
+    svg.text((GAP, GAP + LINE_HEIGHT / 2.0), "Confusion matrix", title);
+    let (across, down) = (left + side / 2.0, top + side / 2.0);
+    let foot = svg.height - GAP - LINE_HEIGHT / 2.0;
+    // The words of the axis need more room than the cells of two short classes.
+    let half = text_width("predicted class") / 2.0;
+    svg.text((across.max(half), foot), "predicted class", axis);
+    svg.text((LINE_HEIGHT / 2.0, down), "true class", TextStyle { upward: true, ..axis });
+    for (row, counts) in confusion.counts().iter().enumerate() {
+        let total = counts.iter().sum::<u64>().max(1);
+        let y = top + row as f32 * cell;
+        for (column, &times) in counts.iter().enumerate() {
+            let share = times as f32 / total as f32;
+            draw_cell(&mut svg, (left + column as f32 * cell, y), cell, times, share);
+        }
+        if named {
+            let name = fit_text(classes[row], LONGEST_NAME);
+            let style = TextStyle { anchor: Anchor::End, ..TextStyle::default() };
+            svg.text((left - GAP, y + cell / 2.0), &name, style);
+            let middle = left + (row as f32 + 0.5) * cell;
+            match upright {
+                true => {
+                    svg.text((middle, top + side + GAP / 2.0 + LINE_HEIGHT / 2.0), &name, centred)
+                }
+                false => svg.text(
+                    (middle, top + side + GAP / 2.0),
+                    &name,
+                    TextStyle { upward: true, ..style },
+                ),
             }
         }
-        Scene { width: width.max(220), height, shapes }
     }
+    svg
 }
 
-fn drawn_cell((x, y): (u32, u32), side: u32, times: u64, share: f32) -> Vec<Shape> {
+fn draw_cell(svg: &mut Svg, (x, y): (f32, f32), side: f32, times: u64, share: f32) {
     // A gap between cells large enough to spare a pixel.
-    let inner = if side > 8 { side - 1 } else { side };
-    let area = Area { x: x.into(), y: y.into(), width: inner, height: inner };
-    let empty = rgb(0xf2_f2_f2);
-    let colour = if times == 0 { empty } else { blend(rgb(0xd6_e6_f4), rgb(0x08_45_8c), share) };
-    let mut shapes = vec![Shape::Block { area, colour }];
-    if side >= ROOMY_CELL {
-        let at = (x as f32 + side as f32 / 2.0, y as f32 + side as f32 / 2.0);
-        let colour = if times > 0 && share > 0.5 { WHITE } else { INK };
-        let number = label(at, &times.to_string(), Anchor::Middle);
-        shapes.push(Shape::Label(Label { colour, ..number }));
+    let inner = if side > 8.0 { side - 1.5 } else { side };
+    match times {
+        0 => svg.rect((x, y), (inner, inner), Paint::Line, 0.35),
+        _ => svg.rect((x, y), (inner, inner), Paint::Curve(0), 0.15 + 0.85 * share),
     }
-    shapes
-}
-
-fn label(at: (f32, f32), text: &str, anchor: Anchor) -> Label {
-    let direction = Direction::Rightward;
-    Label { at, text: text.to_owned(), colour: INK, anchor, direction, bold: false }
+    let number = times.to_string();
+    if times > 0 && text_width(&number) + 2.0 <= side {
+        let paint = if share > 0.5 { Paint::Card } else { Paint::Ink };
+        let style = TextStyle { paint, anchor: Anchor::Middle, ..TextStyle::default() };
+        svg.text((x + inner / 2.0, y + inner / 2.0), &number, style);
+    }
 }
 
 #[cfg(test)]
@@ -115,11 +99,10 @@ mod tests {
 
     #[test]
     fn few_classes_are_named_and_counted_and_their_names_escaped() {
-        let confusion = confusion(2);
-        let svg = ConfusionChart { confusion: &confusion, classes: &["a<b", "c"] }.to_svg();
+        let svg = confusion_matrix(&confusion(2), &["a<b", "c"]).inline();
         assert_eq!(svg.matches("a&lt;b").count(), 2);
         assert!(!svg.contains("a<b"));
-        assert_eq!(svg.matches("<rect x=").count(), 4);
+        assert_eq!(svg.matches("<rect ").count(), 4);
         assert_eq!(svg.matches(">1</text>").count(), 3);
     }
 
@@ -127,10 +110,27 @@ mod tests {
     fn hundreds_of_classes_are_a_picture_without_words() {
         let names: Vec<String> = (0..200).map(|class| format!("class {class}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let confusion = confusion(200);
-        let chart = ConfusionChart { confusion: &confusion, classes: &names };
-        assert!(!chart.to_svg().contains("class 7"));
-        let picture = image::load_from_memory(&chart.to_png()).unwrap();
-        assert!(picture.width() < 700 && picture.height() < 700);
+        let svg = confusion_matrix(&confusion(200), &names);
+        assert!(!svg.inline().contains("class 7"));
+        assert!(svg.width == WIDTH && svg.height < 500.0, "{} {}", svg.width, svg.height);
+    }
+
+    #[test]
+    fn long_names_and_many_classes_stay_inside() {
+        for count in [1, 2, 5, 20, 40] {
+            let names: Vec<String> =
+                (0..count).map(|i| format!("a very long class name {i}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let mut found = Confusion::new(count);
+            found.accumulate(0, 0);
+            let svg = confusion_matrix(&found, &names).inline();
+            let rights = svg.lines().filter_map(|line| {
+                let number =
+                    |name: &str| line.split(name).nth(1)?.split('"').next()?.parse::<f32>().ok();
+                line.starts_with("<rect").then(|| Some(number(" x=\"")? + number(" width=\"")?))?
+            });
+            assert!(rights.clone().count() == count * count);
+            assert!(rights.fold(0.0, f32::max) <= WIDTH, "{count}");
+        }
     }
 }

@@ -1,33 +1,27 @@
-//! The figures of a report, as PNG and SVG.
+//! The figures of a report.
 
 use super::{
     Report,
     chart::{Chart, Grid},
-    confusion::ConfusionChart,
-    overlay::{self, Panel, Row, strip, thumbnail},
+    confusion::confusion_matrix,
+    svg::Svg,
 };
-use crate::{
-    data::mask::Mask,
-    metrics::{Curve, Curves, SweepCurve, Threshold},
-};
-use image::RgbImage;
+use crate::metrics::{Curve, Curves, Scores, SweepCurve, Threshold};
 
-/// Size of a chart in pixels.
-const SIZE: (u32, u32) = (720, 480);
-/// Longer side of the pictures in a strip.
-const STRIP_SIDE: u32 = 320;
+/// Width of a chart and height of its data, in pixels: to be read on a phone too.
+const SIZE: (f32, f32) = (440.0, 270.0);
 
-/// A figure in both forms.
-#[derive(Debug, Clone, PartialEq)]
+/// Drawings that belong together.
+#[derive(Debug, Clone)]
 pub struct Figure {
-    /// Name of its files, without ending.
+    /// Name of its file, without ending.
     pub name: &'static str,
     /// What it shows.
     pub caption: &'static str,
-    /// For documents.
-    pub png: Vec<u8>,
-    /// For print, and for the page.
-    pub svg: String,
+    /// All of it, for a file.
+    pub drawing: Svg,
+    /// Its parts, which a page lays out as it has room.
+    pub(super) parts: Vec<Svg>,
 }
 
 /// The names of all figures, whether a report has them or not.
@@ -41,52 +35,70 @@ pub fn figures(report: &Report) -> Vec<Figure> {
     if evaluation.curves.precision_recall_foreground.is_some()
         || evaluation.curves.precision_recall_background.is_some()
     {
-        let grid = precision_recall(&curves);
+        let grid = precision_recall(&curves, &evaluation.scores);
+        let caption = "Averaged over images; at chance precision is the share of such pixels";
         figures.push(Figure {
             name: NAMES[0],
-            caption: "Precision against recall, averaged over images",
-            png: grid.to_png(2 * SIZE.0, SIZE.1),
-            svg: grid.to_svg(2 * SIZE.0, SIZE.1),
+            caption,
+            drawing: grid.draw(SIZE.0, SIZE.1),
+            parts: grid.charts.iter().map(|chart| chart.draw(SIZE.0, SIZE.1)).collect(),
         });
     }
     if evaluation.curves.roc.is_some() {
-        figures.push(drawn(NAMES[1], "ROC, averaged over images", &roc(&curves)));
+        let chart = roc(&curves).draw(SIZE.0, SIZE.1);
+        figures.push(whole(NAMES[1], "Averaged over images; the diagonal is chance", chart));
     }
     if evaluation.scores.images_with_truth > 0 {
         let chart = sweep(&evaluation.sweep, &evaluation.scores.protocol.threshold);
-        figures.push(drawn(NAMES[2], "Dice at every threshold, mean over images", &chart));
+        let caption = "Mean over images at every threshold; all images are cut at the same one";
+        figures.push(whole(NAMES[2], caption, chart.draw(SIZE.0, SIZE.1)));
     }
     if let Some(confusion) = &evaluation.confusion {
-        let classes = report.class_names();
-        let chart = ConfusionChart { confusion, classes: &classes };
-        figures.push(Figure {
-            name: NAMES[3],
-            caption: "True class against predicted class; shade is the share of the true class",
-            png: chart.to_png(),
-            svg: chart.to_svg(),
-        });
+        let matrix = confusion_matrix(confusion, &report.class_names());
+        let caption = "Number of images; shade is the share of the true class";
+        figures.push(whole(NAMES[3], caption, matrix));
     }
     figures
 }
 
-fn drawn(name: &'static str, caption: &'static str, chart: &Chart) -> Figure {
-    Figure { name, caption, png: chart.to_png(SIZE.0, SIZE.1), svg: chart.to_svg(SIZE.0, SIZE.1) }
+fn whole(name: &'static str, caption: &'static str, drawing: Svg) -> Figure {
+    Figure { name, caption, parts: vec![drawing.clone()], drawing }
 }
 
-/// Averaged precision-recall curves of several methods: foreground and background side by side.
-pub fn precision_recall(methods: &[(&str, &Curves)]) -> Grid {
-    let side = |title: &str, curve: fn(&Curves) -> Option<&Curve>| {
-        averaged(title, ("recall", "precision"), methods, curve)
+/// Averaged precision-recall curves of several methods on one split: foreground and background
+/// side by side. Precision at chance is the share of pixels that are such.
+pub fn precision_recall(methods: &[(&str, &Curves)], scores: &Scores) -> Grid {
+    let side = |title: &str, curve: fn(&Curves) -> Option<&Curve>, chance: Option<f64>| {
+        let mut chart = averaged(title, ("recall", "precision"), methods, curve);
+        if let Some(chance) = chance.filter(|_| !chart.series.is_empty()) {
+            let name = format!("chance {chance:.1} %");
+            chart.reference(name, vec![(0.0, chance / 100.0), (1.0, chance / 100.0)]);
+        }
+        chart
     };
-    let foreground = side("Foreground", |curves| curves.precision_recall_foreground.as_ref());
-    let background = side("Background", |curves| curves.precision_recall_background.as_ref());
-    Grid { columns: 2, charts: vec![foreground, background] }
+    let foreground = scores.true_area;
+    let background = foreground.map(|area| 100.0 - area);
+    let charts = vec![
+        side(
+            "Precision and recall, foreground",
+            |curves| curves.precision_recall_foreground.as_ref(),
+            foreground,
+        ),
+        side(
+            "Precision and recall, background",
+            |curves| curves.precision_recall_background.as_ref(),
+            background,
+        ),
+    ];
+    Grid { columns: 2, charts }
 }
 
-/// Averaged ROC curves of several methods.
-pub fn roc(methods: &[(&str, &Curves)]) -> Chart {
+/// Averaged ROC curves of several methods, and the diagonal of chance.
+fn roc(methods: &[(&str, &Curves)]) -> Chart {
     let labels = ("false positive rate", "true positive rate");
-    averaged("ROC", labels, methods, |curves| curves.roc.as_ref())
+    let mut chart = averaged("ROC", labels, methods, |curves| curves.roc.as_ref());
+    chart.reference("chance 50.0 %", vec![(0.0, 0.0), (1.0, 1.0)]);
+    chart
 }
 
 /// One curve per method that has one, with its area in the legend.
@@ -110,12 +122,12 @@ fn averaged(
 
 /// Dice against the threshold, with a mark at the one that was used.
 fn sweep(sweep: &SweepCurve, threshold: &Threshold) -> Chart {
-    let mut chart = Chart::new("Threshold", "threshold", "% mean over images");
+    let mut chart = Chart::new("Dice and threshold", "threshold", "%");
     chart.x_range = Some((0.0, 1.0));
     chart.y_range = Some((0.0, 100.0));
     for (name, scores) in [
-        ("F1+", &sweep.f1_foreground),
-        ("F1-", &sweep.f1_background),
+        ("F1⁺", &sweep.f1_foreground),
+        ("F1⁻", &sweep.f1_background),
         ("mean of both", &sweep.f1_mean),
     ] {
         let points = sweep.thresholds.iter().zip(scores);
@@ -128,47 +140,32 @@ fn sweep(sweep: &SweepCurve, threshold: &Threshold) -> Chart {
     chart
 }
 
-/// Image, truth and the masks of several methods side by side, each coloured by agreement.
-///
-/// Without truth the masks are tinted. Masks have the size of the image.
-pub fn comparison_strip(
-    image: &RgbImage,
-    truth: Option<&Mask>,
-    masks: &[(&str, &[bool])],
-) -> RgbImage {
-    strip(&comparison(image, truth, masks).panels)
-}
-
-/// The same as a row of a [`sheet`](overlay::sheet), to put many images under each other.
-pub fn comparison(image: &RgbImage, truth: Option<&Mask>, masks: &[(&str, &[bool])]) -> Row {
-    let panel = |name: &str, picture: &RgbImage| Panel::new(name, thumbnail(picture, STRIP_SIDE));
-    let mut panels = vec![panel("image", image)];
-    if let Some(truth) = truth {
-        panels.push(panel("truth", &overlay::tint(image, &truth.foreground, overlay::TRUE_MASK)));
-    }
-    for (name, mask) in masks {
-        let picture = match truth {
-            Some(truth) => overlay::agreement(image, mask, truth),
-            None => overlay::tint(image, mask, overlay::PREDICTED_MASK),
-        };
-        panels.push(panel(name, &picture));
-    }
-    Row { heading: String::new(), panels }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::document::tests::example;
 
     #[test]
-    fn every_figure_is_drawn_in_both_forms() {
+    fn every_figure_is_drawn() {
         let figures = figures(&example());
         assert_eq!(figures.iter().map(|figure| figure.name).collect::<Vec<_>>(), NAMES);
         for figure in figures {
-            assert!(image::load_from_memory(&figure.png).is_ok(), "{}", figure.name);
-            assert!(figure.svg.starts_with("<svg"), "{}", figure.name);
+            assert!(figure.drawing.document().starts_with("<svg"), "{}", figure.name);
         }
+    }
+
+    #[test]
+    fn curves_are_held_against_chance() {
+        let report = example();
+        let scores = Scores { true_area: Some(30.0), ..report.evaluation.scores.clone() };
+        let curves = [("ours", &report.evaluation.curves)];
+        let chance: Vec<_> = precision_recall(&curves, &scores)
+            .charts
+            .iter()
+            .map(|chart| chart.series.last().unwrap().points[1])
+            .collect();
+        assert_eq!(chance, [(1.0, 0.3), (1.0, 0.7)]);
+        assert_eq!(roc(&curves).series.last().unwrap().points, [(0.0, 0.0), (1.0, 1.0)]);
     }
 
     #[test]
@@ -183,23 +180,10 @@ mod tests {
     #[test]
     fn curves_of_several_methods_share_a_chart() {
         let (one, two) = (example().evaluation.curves, example().evaluation.curves);
-        let grid = precision_recall(&[("ours", &one), ("theirs", &two)]);
+        let scores = example().evaluation.scores;
+        let grid = precision_recall(&[("ours", &one), ("theirs", &two)], &scores);
         let names: Vec<_> = grid.charts[0].series.iter().map(|s| s.name.clone()).collect();
         assert!(names[0].starts_with("ours ") && names[1].starts_with("theirs "), "{names:?}");
         assert_eq!(grid.charts.len(), 2);
-    }
-
-    #[test]
-    fn a_comparison_shows_image_truth_and_every_mask() {
-        let image = RgbImage::new(4, 2);
-        let truth = Mask { width: 4, height: 2, foreground: vec![true; 8], ignored: None };
-        let masks: [(&str, &[bool]); 2] = [("a", &[true; 8]), ("b", &[false; 8])];
-        let captions = |truth| {
-            let panels = comparison(&image, truth, &masks).panels;
-            panels.into_iter().map(|panel| panel.caption).collect::<Vec<_>>()
-        };
-        assert_eq!(captions(Some(&truth)), ["image", "truth", "a", "b"]);
-        assert_eq!(captions(None), ["image", "a", "b"]);
-        assert!(comparison_strip(&image, Some(&truth), &masks).width() > 4 * STRIP_SIDE);
     }
 }

@@ -4,12 +4,11 @@
 //! scored. Each is made small as it passes and put on disk; the chosen ones are
 //! read back. So a split of any length needs the memory of a few images.
 
-mod exhibit;
-mod spool;
+mod store;
+mod thumbnail;
 
-pub use exhibit::Exhibit;
-pub(super) use exhibit::jpeg;
-pub use spool::Spool;
+pub use store::ThumbnailFile;
+pub use thumbnail::Thumbnail;
 
 use crate::metrics::ImageRow;
 

@@ -4,25 +4,23 @@
 //! that the page can be read without scripts; the gallery is drawn by its script
 //! from data in the page. Every text that comes from the data is escaped.
 
-pub(super) mod base64;
-
 use std::fmt::Write as _;
 
 use image::Rgb;
 use serde::Serialize;
 
 use super::{
-    Report,
-    chart::scene::escape,
+    Report, base64,
     figures::Figure,
-    gallery::{Exhibit, MOST_SHOWN, Standing},
+    gallery::{MOST_SHOWN, Standing, Thumbnail},
     headline::{Headline, headline, percent},
     overlay,
+    svg::{CHART_STYLE, COLOURS, Svg, escape},
 };
 use crate::metrics::{ImageRow, ThresholdRule};
 
 const PAGE: &str = include_str!("html/page.html");
-pub(super) const STYLE: &str = include_str!("html/style.css");
+const STYLE: &str = include_str!("style/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
 /// An image of the gallery: its row, where it stands, what it looks like.
@@ -32,7 +30,7 @@ pub struct Shown<'a> {
     /// Where it stands among all.
     pub standing: Standing,
     /// What it looks like.
-    pub exhibit: Exhibit,
+    pub thumbnail: Thumbnail,
 }
 
 /// The page.
@@ -41,7 +39,7 @@ pub fn page(report: &Report, figures: &[Figure], gallery: &[Shown<'_>]) -> Strin
     let headline = headline(scores);
     fill(PAGE, |name| match name {
         "title" => escape(&format!("{} on {}", report.method, report.conditions.data)),
-        "style" => STYLE.to_owned(),
+        "style" => style(),
         "script" => SCRIPT.to_owned(),
         "method" => escape(&report.method),
         "lead" => escape(&format!(
@@ -55,11 +53,22 @@ pub fn page(report: &Report, figures: &[Figure], gallery: &[Shown<'_>]) -> Strin
         "figures" => figures.iter().map(figure).collect(),
         "classes" => report.evaluation.classes.iter().map(class_row).collect(),
         "gallery" => gallery_note(scores.images, gallery.len()),
-        "key" => overlay::AGREEMENT_KEY.iter().map(key_entry).collect(),
+        "key" => key(),
         "footer" => escape(&format!("Written by pinpoint {}", report.version)),
         "data" => data(report, gallery),
         other => unreachable!("the page has no part `{other}`"),
     })
+}
+
+/// The style sheet of every page.
+pub(super) fn style() -> String {
+    [COLOURS, CHART_STYLE, STYLE].concat()
+}
+
+/// The key to the colours of masks.
+pub(super) fn key() -> String {
+    let entries: String = overlay::AGREEMENT_KEY.iter().map(key_entry).collect();
+    format!("<ul class=\"key\" aria-label=\"Colours of the masks\">\n{entries}</ul>\n")
 }
 
 /// Replaces each `{{name}}` of a template once; what is put in is not looked at again.
@@ -113,9 +122,11 @@ fn protocol_row((question, answer): &(&str, String)) -> String {
 }
 
 fn figure(figure: &Figure) -> String {
-    let wide = if figure.name == "precision_recall" { " class=\"wide\"" } else { "" };
-    let Figure { caption, svg, .. } = figure;
-    format!("<figure{wide}>\n{svg}<figcaption>{caption}</figcaption></figure>\n")
+    let caption = figure.caption;
+    let part = |part: &Svg| {
+        format!("<figure>\n{}<figcaption>{caption}</figcaption></figure>\n", part.inline())
+    };
+    figure.parts.iter().map(part).collect()
 }
 
 fn class_row(row: &crate::metrics::ClassRow) -> String {
@@ -183,6 +194,8 @@ struct Colours {
     miss: [u8; 3],
     mask: [u8; 3],
     truth: [u8; 3],
+    /// Of the scores 0, 1/255, …, 1.
+    heat: &'static [[u8; 3]],
 }
 
 #[derive(Serialize)]
@@ -202,8 +215,12 @@ struct Item<'a> {
 
 impl<'a> Item<'a> {
     fn of(shown: &Shown<'a>) -> Self {
-        let Shown { row, standing, exhibit } = shown;
-        let png = |bytes: &Vec<u8>| format!("data:image/png;base64,{}", base64::encode(bytes));
+        let Shown { row, standing, thumbnail } = shown;
+        let url = |kind: &str, bytes: &[u8]| {
+            format!("data:image/{kind};base64,{}", base64::encode(bytes))
+        };
+        let (jpeg, png) =
+            (|bytes: &Vec<u8>| url("jpeg", bytes), |bytes: &Vec<u8>| url("png", bytes));
         Self {
             id: &row.id,
             label: row.label,
@@ -213,9 +230,9 @@ impl<'a> Item<'a> {
             f1_foreground: row.f1_foreground,
             f1_background: row.f1_background,
             standing: standing.name(),
-            image: format!("data:image/jpeg;base64,{}", base64::encode(&exhibit.image)),
-            map: png(&exhibit.map),
-            truth: exhibit.truth.as_ref().map(png),
+            image: jpeg(&thumbnail.image),
+            map: jpeg(&thumbnail.map),
+            truth: thumbnail.truth.as_ref().map(png),
         }
     }
 }
@@ -236,6 +253,7 @@ fn data(report: &Report, gallery: &[Shown<'_>]) -> String {
             miss: overlay::FALSE_NEGATIVE.0,
             mask: overlay::PREDICTED_MASK.0,
             truth: overlay::TRUE_MASK.0,
+            heat: &*overlay::colour_map::COLOURS,
         },
         items: gallery.iter().map(Item::of).collect(),
     };
@@ -249,8 +267,8 @@ mod tests {
     use crate::report::{document::tests::example, figures::figures};
 
     fn shown(row: &ImageRow) -> Shown<'_> {
-        let exhibit = Exhibit { image: vec![1, 2], map: vec![3], truth: None };
-        Shown { row, standing: Standing::Worst, exhibit }
+        let thumbnail = Thumbnail { image: vec![1, 2], map: vec![3], truth: None };
+        Shown { row, standing: Standing::Worst, thumbnail }
     }
 
     #[test]

@@ -2,27 +2,28 @@
 //!
 //! ```text
 //! Evaluation ─▶ Report ─┬─▶ report.json ─▶ Report::read
-//!                       ├─▶ tables, html
-//!                       └─▶ figures ─▶ chart ─┐
-//!                                             ├─▶ canvas ─▶ PNG
-//! images ─▶ gallery, overlay ─────────────────┘
+//!                       ├─▶ tables ─▶ Markdown, CSV
+//!                       ├─▶ figures ─▶ chart ─▶ SVG ─┐
+//!                       └────────────────────────────┴─▶ html
+//! images ─▶ gallery ─────────────────────────────────────┘
+//!        └▶ overlay ─▶ PNG
 //! ```
 //!
 //! Drawing computes no score: every number shown here was computed in `metrics`.
 //! Equal input gives equal bytes.
 
+/// Bytes as text.
+mod base64;
 /// The regions of a mask as JSON, CSV and GeoJSON.
 pub mod boxes;
-/// Pixels: text, lines, rectangles and images on one surface.
-pub mod canvas;
 /// Curves with axes and a legend, alone or in a grid.
 pub mod chart;
-/// Heat maps, masks, contours and boxes on images, and galleries of them.
+/// Heat maps, masks and contours on images.
 pub mod overlay;
 
 /// Several evaluations beside each other.
 pub mod compare;
-/// The confusion matrix as a picture.
+/// The confusion matrix.
 mod confusion;
 /// All that is known about one evaluation.
 mod document;
@@ -36,14 +37,19 @@ pub mod gallery;
 mod headline;
 /// One page that shows a whole report.
 pub mod html;
+/// Pictures as files, and words on them.
+pub mod picture;
 mod spreadsheet;
+/// Drawings as SVG.
+mod svg;
 /// Rows for spreadsheets and text.
 pub mod tables;
 /// How a run has gone so far.
 mod training;
 
-pub use confusion::ConfusionChart;
+pub use confusion::confusion_matrix;
 pub use document::{Conditions, Report, Training};
 pub use folder::Folder;
 pub use headline::{Headline, headline, percent};
+pub use svg::Svg;
 pub use training::training_curves;

@@ -54,7 +54,7 @@ const LAST: &str = "weights/last.safetensors";
 const CHECKPOINT: &str = "state/checkpoint.safetensors";
 const METRICS: &str = "metrics.jsonl";
 const METRICS_TABLE: &str = "metrics.csv";
-const CURVES: &str = "curves.png";
+const CURVES: &str = "curves.svg";
 const INPUTS: &str = "inputs.json";
 const LOCK: &str = "state/lock";
 const HOLDER: &str = "state/holder.json";
@@ -336,9 +336,9 @@ impl RunDir {
         write_atomically(&self.root.join(METRICS_TABLE), &table)
     }
 
-    /// Keeps the picture of how the run has gone so far, a PNG file.
-    pub fn write_curves(&self, picture: &[u8]) -> Result<()> {
-        write_atomically(&self.root.join(CURVES), picture)
+    /// Keeps the picture of how the run has gone so far, an SVG file.
+    pub fn write_curves(&self, picture: &str) -> Result<()> {
+        write_atomically(&self.root.join(CURVES), picture.as_bytes())
     }
 
     /// The metrics of all finished epochs.

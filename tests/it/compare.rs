@@ -47,16 +47,18 @@ fn images_are_shown_where_their_maps_were_saved() {
     assert!(bench.sweep("runs", &["--methods", "all-ones,cam-avg"]).status.success());
     let output = compare(&bench, &["runs", "--out", "out"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("with 4 images"), "{output:?}");
-    let strips = image::open(bench.path("out/figures/strips.png")).unwrap();
-    // Image, truth and two methods.
-    assert!(strips.width() > 4 * 320 && strips.width() < 5 * 340, "{}", strips.width());
+    let strips = fs::read_to_string(bench.path("out/figures/strips.svg")).unwrap();
+    // Image, truth and two methods, of four images; on the page likewise.
+    assert_eq!(strips.matches("<image ").count(), 4 * 4);
+    let page = fs::read_to_string(bench.path("out/comparison.html")).unwrap();
+    assert_eq!(page.matches("<img ").count(), 4 * 4);
 
     fs::rename(bench.path("data"), bench.path("moved")).unwrap();
     let output = compare(&bench, &["runs", "--out", "out"]);
     assert!(output.status.success(), "tables need no images: {output:?}");
-    assert!(!bench.path("out/figures/strips.png").exists());
+    assert!(!bench.path("out/figures/strips.svg").exists());
     let output = compare(&bench, &["runs", "--out", "out", "--data", "moved"]);
-    assert!(output.status.success() && bench.path("out/figures/strips.png").exists());
+    assert!(output.status.success() && bench.path("out/figures/strips.svg").exists());
 }
 
 #[test]

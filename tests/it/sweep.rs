@@ -89,7 +89,7 @@ fn a_sweep_trains_scores_and_compares_every_row_once() {
         let report = bench.path("out").join(part);
         assert!(report.is_dir(), "{part}");
     }
-    for part in ["comparison.html", "comparison.tex", "comparison.csv", "figures/strips.png"] {
+    for part in ["comparison.html", "comparison.tex", "comparison.csv", "figures/strips.svg"] {
         assert!(bench.path("out/compare").join(part).is_file(), "{part}");
     }
     assert!(stderr(&output).contains("layer-cam-s0: trained as cam-avg-s0"), "{output:?}");

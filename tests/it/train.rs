@@ -159,7 +159,7 @@ fn a_run_leaves_what_the_documentation_promises() {
         "config.toml",
         "metrics.jsonl",
         "metrics.csv",
-        "curves.png",
+        "curves.svg",
         "state/checkpoint.safetensors",
     ] {
         assert!(run.join(file).is_file(), "{file} is missing");
@@ -216,7 +216,7 @@ fn the_demo_ends_with_a_table_and_pictures() {
     assert!(output.status.success(), "{output:?}");
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(table.contains("ours") && table.contains("all-ones        34.25     0.00"), "{table}");
-    assert!(out.join("run/report/report.html").is_file() && out.join("run/curves.png").is_file());
+    assert!(out.join("run/report/report.html").is_file() && out.join("run/curves.svg").is_file());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use pinpoint::{
         probability::read_map,
     },
     refine::{Preset, refine_with},
-    report::canvas::encode_grey_png,
+    report::picture::encode_grey_png,
     run::write_atomically,
 };
 

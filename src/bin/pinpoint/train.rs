@@ -241,12 +241,8 @@ pub(crate) fn epoch_line(record: &EpochRecord) -> String {
 
 /// Draws how a run has gone so far.
 pub(crate) fn draw_curves(run: &RunDir) -> pinpoint::Result<()> {
-    let picture = training_curves(&run.records()?).to_png(CURVES.0, CURVES.1);
-    run.write_curves(&picture)
+    run.write_curves(&training_curves(&run.records()?))
 }
-
-/// Width and height of `curves.png`, in pixels.
-const CURVES: (u32, u32) = (1200, 1000);
 
 /// Training, as the terminal shows it.
 struct Watcher<'a> {

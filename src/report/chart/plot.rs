@@ -1,77 +1,93 @@
 //! The rectangle of the data: grid, tick labels and curves, cut at its border.
 
 use super::{
-    Mark, Series,
+    Mark, Series, Style,
     axis::{Axis, drawable},
-    layout::Cell,
-    scene::{Anchor, Label, Shape},
 };
-use crate::report::canvas::{Direction, INK, LINE_HEIGHT, Stroke, rgb};
+use crate::report::svg::{Anchor, LINE_HEIGHT, Paint, Svg, TextStyle};
 
-const GRID_LINE: Stroke = Stroke { colour: rgb(0xe3_e3_e3), width: 1.0, dashes: &[] };
-const FRAME_LINE: Stroke = Stroke { colour: rgb(0x80_80_80), width: 1.0, dashes: &[] };
 /// Radius of a point with no neighbour to be joined to.
-const LONE_POINT: f32 = 4.0;
+const LONE_POINT: f32 = 3.5;
 /// Radius of the points of a short series, of at most [`SHORT`] points.
-const MARKED_POINT: f32 = 3.0;
+const MARKED_POINT: f32 = 2.5;
 const SHORT: usize = 30;
+/// Points of a curve that are nearer to each other than this, in pixels, are drawn as one.
+const NEAR: f32 = 0.7;
 
 /// Shares of the two axes; the data's rectangle is `[0, 1] × [0, 1]`.
 type Place = (f64, f64);
 
+/// A rectangle of the drawing, in pixels.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Area {
+    pub(super) x: f32,
+    pub(super) y: f32,
+    pub(super) width: f32,
+    pub(super) height: f32,
+}
+
 /// Two axes and where they lie.
 pub(super) struct Plot {
-    pub(super) area: Cell,
+    pub(super) area: Area,
     pub(super) x: Axis,
     pub(super) y: Axis,
 }
 
 impl Plot {
     /// Grid lines with the labels of their ticks, and the frame around them.
-    pub(super) fn grid(&self) -> Vec<Shape> {
-        let mut shapes = Vec::new();
+    pub(super) fn grid(&self, svg: &mut Svg) {
+        let label = |anchor| TextStyle { paint: Paint::Soft, anchor, ..TextStyle::default() };
         let bottom = self.area.y + self.area.height;
         for tick in &self.x.ticks {
             let share = self.x.share(tick.value).clamp(0.0, 1.0);
-            shapes.push(self.line(&[(share, 0.0), (share, 1.0)], GRID_LINE));
-            let at = (self.pixel((share, 0.0)).0, bottom + 5.0 + LINE_HEIGHT as f32 / 2.0);
-            shapes.push(tick_label(at, &tick.label, Anchor::Middle));
+            self.grid_line([(share, 0.0), (share, 1.0)], svg);
+            let at = (self.pixel((share, 0.0)).0, bottom + 4.0 + LINE_HEIGHT / 2.0);
+            svg.text(at, &tick.label, label(Anchor::Middle));
         }
         for tick in &self.y.ticks {
             let share = self.y.share(tick.value).clamp(0.0, 1.0);
-            shapes.push(self.line(&[(0.0, share), (1.0, share)], GRID_LINE));
-            let at = (self.area.x - 8.0, self.pixel((0.0, share)).1);
-            shapes.push(tick_label(at, &tick.label, Anchor::End));
+            self.grid_line([(0.0, share), (1.0, share)], svg);
+            let at = (self.area.x - 7.0, self.pixel((0.0, share)).1);
+            svg.text(at, &tick.label, label(Anchor::End));
         }
-        let frame = [(0.0, 1.0), (0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)];
-        shapes.push(self.line(&frame, FRAME_LINE));
-        shapes
+        let axes = [(0.0, 1.0), (0.0, 0.0), (1.0, 0.0)].map(|place| self.pixel(place));
+        svg.line(&axes, Paint::Soft, 1.0, "");
+    }
+
+    /// One-pixel lines are kept on half pixels, where they are crisp.
+    fn grid_line(&self, places: [Place; 2], svg: &mut Svg) {
+        let crisp = |(x, y): (f32, f32)| (x.floor() + 0.5, y.floor() + 0.5);
+        svg.line(&places.map(|place| crisp(self.pixel(place))), Paint::Line, 1.0, "");
     }
 
     /// A vertical line at a remarkable place, if that is in sight.
-    pub(super) fn mark(&self, mark: &Mark) -> Option<Shape> {
+    pub(super) fn mark(&self, mark: &Mark, svg: &mut Svg) {
         let share = self.x.share(mark.x);
-        let in_sight = drawable(mark.x) && inside((share, 0.0));
-        in_sight.then(|| self.line(&[(share, 0.0), (share, 1.0)], mark.style.stroke()))
+        if drawable(mark.x) && inside((share, 0.0)) {
+            let Style { paint, dashes, width } = Style::REFERENCE;
+            let ends = [(share, 0.0), (share, 1.0)].map(|place| self.pixel(place));
+            svg.line(&ends, paint, width, dashes);
+        }
     }
 
     /// A curve with a gap wherever a point is missing; a point alone in a gap is a dot.
-    pub(super) fn series(&self, series: &Series) -> Vec<Shape> {
+    pub(super) fn series(&self, series: &Series, svg: &mut Svg) {
+        let Style { paint, dashes, width } = series.style;
         let missing = |point: &(f64, f64)| !drawable(point.0) || !drawable(point.1);
-        let short = series.points.iter().filter(|point| !missing(point)).count() <= SHORT;
-        let mut shapes = Vec::new();
+        let short = series.points.iter().filter(|point| !missing(point)).count() <= SHORT
+            && series.style != Style::REFERENCE;
         for run in series.points.split(missing) {
             let run = run.iter().map(|point| self.place(*point)).collect::<Vec<_>>();
-            let pieces = pieces(&run);
-            shapes.extend(pieces.iter().map(|piece| self.line(piece, series.style.stroke())));
+            for piece in pieces(&run) {
+                let pixels: Vec<_> = piece.into_iter().map(|place| self.pixel(place)).collect();
+                svg.line(&thinned(&pixels), paint, width, dashes);
+            }
             if run.len() == 1 || short {
                 let radius = if run.len() == 1 { LONE_POINT } else { MARKED_POINT };
-                let colour = series.style.colour;
-                let dot = |place| Shape::Disc { centre: self.pixel(place), radius, colour };
-                shapes.extend(run.into_iter().filter(|place| inside(*place)).map(dot));
+                let dots = run.into_iter().filter(|place| inside(*place));
+                dots.for_each(|place| svg.disc(self.pixel(place), radius, paint));
             }
         }
-        shapes
     }
 
     fn place(&self, (x, y): (f64, f64)) -> Place {
@@ -81,21 +97,22 @@ impl Plot {
     }
 
     fn pixel(&self, (x, y): Place) -> (f32, f32) {
-        let Cell { x: left, y: top, width, height } = self.area;
+        let Area { x: left, y: top, width, height } = self.area;
         (left + x as f32 * width, top + (1.0 - y as f32) * height)
-    }
-
-    fn line(&self, places: &[Place], stroke: Stroke) -> Shape {
-        // One-pixel lines are kept on half pixels, where they are crisp.
-        let snap = |v: f32| if stroke.width == 1.0 { v.floor() + 0.5 } else { v };
-        let pixels = places.iter().map(|place| self.pixel(*place));
-        Shape::Line { points: pixels.map(|(x, y)| (snap(x), snap(y))).collect(), stroke }
     }
 }
 
-fn tick_label(at: (f32, f32), text: &str, anchor: Anchor) -> Shape {
-    let direction = Direction::Rightward;
-    Shape::Label(Label { at, text: text.to_owned(), colour: INK, anchor, direction, bold: false })
+/// A curve without the points that nobody could tell from the one before; its ends stay.
+fn thinned(points: &[(f32, f32)]) -> Vec<(f32, f32)> {
+    let mut kept: Vec<(f32, f32)> = Vec::new();
+    for (index, point) in points.iter().enumerate() {
+        let near =
+            |last: &(f32, f32)| (last.0 - point.0).abs() < NEAR && (last.1 - point.1).abs() < NEAR;
+        if index + 1 == points.len() || !kept.last().is_some_and(near) {
+            kept.push(*point);
+        }
+    }
+    kept
 }
 
 /// Whether a place is within the data's rectangle, give or take a rounding error.
@@ -147,6 +164,17 @@ mod tests {
         assert_eq!(clip((-0.5, 0.0), (0.5, 1.0)), Some(((0.0, 0.5), (0.5, 1.0))));
         assert_eq!(clip((-0.5, 0.8), (0.2, 1.5)), None);
         assert_eq!(clip((2.0, 0.5), (3.0, 0.5)), None);
+    }
+
+    #[test]
+    fn points_that_nobody_can_tell_apart_are_drawn_once_and_the_ends_stay() {
+        let dense: Vec<_> = (0..=100).map(|i| (i as f32 / 10.0, 0.0)).collect();
+        let kept = thinned(&dense);
+        assert_eq!((kept[0], kept[kept.len() - 1]), ((0.0, 0.0), (10.0, 0.0)));
+        assert!((10..20).contains(&kept.len()), "{}", kept.len());
+        assert_eq!(thinned(&dense[..1]), dense[..1]);
+        let steep = [(0.0, 0.0), (0.1, 5.0), (0.2, 0.0)];
+        assert_eq!(thinned(&steep), steep);
     }
 
     #[test]

@@ -1,6 +1,5 @@
-//! Charts as a whole: both outputs, and data nobody hopes for.
+//! Charts as a whole, and data nobody hopes for.
 
-use image::RgbImage;
 use proptest::prelude::*;
 
 use super::*;
@@ -13,8 +12,8 @@ fn sample() -> Chart {
     chart
 }
 
-fn pixels(png: &[u8]) -> RgbImage {
-    image::load_from_memory(png).unwrap().to_rgb8()
+fn drawn(chart: &Chart) -> String {
+    chart.draw(440.0, 270.0).inline()
 }
 
 fn count(svg: &str, text: &str) -> usize {
@@ -42,13 +41,12 @@ fn assert_well_formed(svg: &str) {
 
 #[test]
 fn equal_charts_give_equal_bytes() {
-    assert_eq!(sample().to_png(640, 400), sample().to_png(640, 400));
-    assert_eq!(sample().to_svg(640, 400), sample().to_svg(640, 400));
+    assert_eq!(drawn(&sample()), drawn(&sample()));
 }
 
 #[test]
 fn svg_is_well_formed_and_names_are_escaped() {
-    let svg = sample().to_svg(640, 400);
+    let svg = sample().draw(440.0, 270.0).document();
     assert_well_formed(&svg);
     assert!(svg.contains(">Loss &lt;&amp;&gt; &quot;more&quot;<"), "{svg}");
     assert!(svg.contains(">train &amp; co<"));
@@ -61,8 +59,8 @@ fn a_missing_point_leaves_a_gap_and_a_lone_point_is_a_dot() {
     let mut points = (0..40).map(|x| (f64::from(x), 1.0)).collect::<Vec<_>>();
     let lines = |points: &[(f64, f64)], chart: &mut Chart| {
         chart.series =
-            vec![Series { name: String::new(), style: Style::nth(0), points: points.into() }];
-        let svg = chart.to_svg(640, 400);
+            vec![Series { name: "a".to_owned(), style: Style::nth(0), points: points.into() }];
+        let svg = drawn(chart);
         (count(&svg, "stroke=\"#0072b2\""), count(&svg, "<circle"))
     };
     assert_eq!(lines(&points, &mut chart), (2, 0), "the curve and its sample in the legend");
@@ -72,29 +70,39 @@ fn a_missing_point_leaves_a_gap_and_a_lone_point_is_a_dot() {
     assert_eq!(lines(&points, &mut chart), (3, 1));
 }
 
+/// The points of the lines of a class, one list per line.
+fn lines(svg: &str, class: &str) -> Vec<Vec<(f32, f32)>> {
+    let of_class = svg.lines().filter(|line| line.contains(&format!("class=\"{class}\"")));
+    let points =
+        of_class.filter_map(|line| line.strip_prefix("<polyline points=\"")?.split('"').next());
+    let point = |text: &str| {
+        let (x, y) = text.split_once(',').unwrap();
+        (x.parse().unwrap(), y.parse().unwrap())
+    };
+    points.map(|points| points.split(' ').map(point).collect()).collect()
+}
+
 #[test]
-fn curves_have_their_colour_where_their_data_are() {
+fn curves_are_where_their_data_are() {
     let mut chart =
         Chart { x_range: Some((0.0, 1.0)), y_range: Some((0.0, 1.0)), ..Chart::default() };
-    chart.add("low", vec![(0.0, 0.25), (1.0, 0.25)]);
-    let image = pixels(&chart.to_png(600, 400));
-    let rows = |colour| {
-        let column = (0..400).filter(|y| image[(300, *y)] == colour).collect::<Vec<_>>();
-        column.iter().sum::<u32>() as f32 / column.len() as f32
-    };
-    let frame = rows(rgb(0x80_80_80)); // mean of top and bottom: the middle of the axis
-    assert!(rows(PALETTE[0]) > frame, "a quarter is below a half");
-    assert_eq!(image[(0, 0)], Rgb([255; 3]));
+    chart.add("", vec![(0.0, 0.25), (1.0, 0.25)]);
+    let svg = drawn(&chart);
+    let (axes, curve) = (&lines(&svg, "soft")[0], &lines(&svg, "c0")[0]);
+    let ((left, top), (right, bottom)) = (axes[0], axes[2]);
+    assert_eq!((curve[0].0, curve[1].0), (left, right));
+    assert!((curve[0].1 - (bottom - 0.25 * (bottom - top))).abs() < 0.11, "{curve:?} {axes:?}");
 }
 
 #[test]
 fn data_stay_between_the_axes_of_a_range_asked_for() {
     let mut chart = Chart { y_range: Some((0.0, 1.0)), ..Chart::default() };
     chart.add("", vec![(0.0, -1e9), (1.0, 0.5), (2.0, 1e9)]);
-    let image = pixels(&chart.to_png(600, 400));
-    let blue = image.enumerate_pixels().filter(|(.., pixel)| **pixel == PALETTE[0]);
-    let rows = blue.map(|(_, y, _)| y).filter(|y| *y > 40).collect::<Vec<_>>();
-    assert!(rows.iter().all(|y| (10..=370).contains(y)) && rows.len() > 100);
+    let svg = drawn(&chart);
+    let axes = &lines(&svg, "soft")[0];
+    let curve = lines(&svg, "c0").concat();
+    assert!(curve.len() >= 3);
+    assert!(curve.iter().all(|(_, y)| (axes[0].1..=axes[1].1).contains(y)), "{curve:?}");
 }
 
 #[test]
@@ -102,13 +110,11 @@ fn charts_in_a_grid_share_their_margins() {
     let mut wide = sample();
     wide.series[0].points[0].1 = 123_456.0;
     let grid = Grid { columns: 1, charts: vec![sample(), wide] };
-    let svg = grid.to_svg(640, 600);
+    let svg = grid.draw(440.0, 200.0).inline();
     assert_well_formed(&svg);
-    let frames = svg.lines().filter(|line| line.contains("#808080"));
-    let left = |line: &str| line.split(['"', ',']).nth(1).unwrap().to_owned();
-    let lefts = frames.map(left).collect::<Vec<_>>();
-    assert_eq!(lefts.len(), 2);
-    assert_eq!(lefts[0], lefts[1]);
+    let axes: Vec<_> = lines(&svg, "soft").into_iter().filter(|line| line.len() == 3).collect();
+    assert_eq!(axes.len(), 2);
+    assert_eq!(axes[0][0].0, axes[1][0].0);
 }
 
 #[test]
@@ -118,11 +124,15 @@ fn the_first_28_styles_differ() {
 }
 
 #[test]
-fn more_names_than_fit_are_counted() {
-    let mut chart = Chart::default();
-    (0..40).for_each(|i| chart.add(format!("curve {i}"), vec![]));
-    let svg = chart.to_svg(640, 300);
-    assert!(svg.contains("more<") && !svg.contains(">curve 39<"));
+fn the_legend_takes_as_many_lines_as_its_names_need() {
+    let named = |count: usize| {
+        let mut chart = Chart::default();
+        (0..count).for_each(|i| chart.add(format!("a curve, number {i}"), vec![]));
+        chart.draw(440.0, 200.0)
+    };
+    let (few, many) = (named(2), named(40));
+    assert!(many.height > few.height + 200.0);
+    assert!(many.inline().contains(">a curve, number 39<"));
 }
 
 #[test]
@@ -142,12 +152,11 @@ fn extreme_data_are_drawn_without_a_panic() {
         let mut chart = sample();
         chart.add("extreme", points);
         chart.mark("nowhere", f64::NAN);
-        for (width, height) in [(640, 400), (30, 20), (0, 0)] {
-            assert!(!chart.to_png(width, height).is_empty());
-            assert_well_formed(&chart.to_svg(width, height));
+        for (width, height) in [(640.0, 400.0), (30.0, 20.0), (0.0, 0.0)] {
+            assert_well_formed(&chart.draw(width, height).inline());
         }
     }
-    assert!(!Grid { columns: 0, charts: vec![] }.to_png(10, 10).is_empty());
+    assert_well_formed(&Grid { columns: 0, charts: vec![] }.draw(10.0, 10.0).inline());
 }
 
 proptest! {
@@ -158,7 +167,6 @@ proptest! {
     ) {
         let mut chart = Chart::new(name.clone(), name.clone(), name.clone());
         chart.add(name, points);
-        assert_well_formed(&chart.to_svg(500, 300));
-        prop_assert!(!chart.to_png(300, 200).is_empty());
+        assert_well_formed(&chart.draw(500.0, 300.0).inline());
     }
 }

@@ -3,30 +3,26 @@
 //! ```text
 //! comparison.md comparison.csv comparison.tex   the tables
 //! comparison.html                               tables and pictures on one page
-//! figures/precision_recall.png .svg             averaged curves of all methods
-//! figures/strips.png                            images side by side, if their maps were saved
+//! figures/precision_recall.svg                  averaged curves of all methods
+//! figures/strips.svg                            images side by side, if their maps were saved
 //! ```
 
 use std::{fs, path::Path};
 
-use super::{Comparison, Format, Setup, html, strips::strips};
+use super::{
+    Comparison, Format, Setup, html,
+    strips::{drawing, strips},
+};
 use crate::{
     data::Dataset,
     error::{Error, Result},
     metrics::{Curves, mean_curves},
-    report::{
-        canvas::encode_png,
-        chart::Grid,
-        figures::precision_recall,
-        folder::remove,
-        gallery::jpeg,
-        overlay::{AGREEMENT_KEY, sheet},
-    },
+    report::{chart::Grid, figures::precision_recall, folder::remove},
     run::write_atomically,
 };
 
-/// Size of the figure of curves in pixels.
-const CURVES: (u32, u32) = (1800, 620);
+/// Width of a chart and height of its data, in pixels.
+const CHART: (f32, f32) = (560.0, 340.0);
 
 /// Writes the tables in every form, and the pictures; those of images need the dataset.
 ///
@@ -34,31 +30,33 @@ const CURVES: (u32, u32) = (1800, 620);
 pub fn write(comparison: &Comparison, folder: &Path, dataset: Option<&Dataset>) -> Result<usize> {
     let figures = folder.join("figures");
     fs::create_dir_all(&figures).map_err(Error::file("create", &figures))?;
-    let mut pictures = html::Pictures::default();
-    if let Some(grid) = curves(comparison) {
-        let svg = grid.to_svg(CURVES.0, CURVES.1);
-        write_atomically(&figures.join("precision_recall.svg"), svg.as_bytes())?;
-        let png = grid.to_png(CURVES.0, CURVES.1);
-        write_atomically(&figures.join("precision_recall.png"), &png)?;
-        pictures.curves = Some(svg);
+    // What an earlier version or an earlier comparison left.
+    for name in ["precision_recall.png", "strips.png", "strips.svg"] {
+        remove(&figures.join(name))?;
     }
-    let rows = dataset.map_or_else(|| Ok(Vec::new()), |dataset| strips(comparison, dataset))?;
-    let file = figures.join("strips.png");
-    if rows.is_empty() {
-        remove(&file)?;
-    } else {
-        let picture = sheet(&rows, &AGREEMENT_KEY);
-        write_atomically(&file, &encode_png(&picture))?;
-        pictures.strips = Some(jpeg(&picture));
+    let curves = curves(comparison);
+    if let Some(grid) = &curves {
+        let svg = grid.draw(CHART.0, CHART.1).document();
+        write_atomically(&figures.join("precision_recall.svg"), svg.as_bytes())?;
+    }
+    let strips = dataset.map_or_else(|| Ok(Vec::new()), |dataset| strips(comparison, dataset))?;
+    if !strips.is_empty() {
+        let svg = drawing(&strips).document();
+        write_atomically(&figures.join("strips.svg"), svg.as_bytes())?;
     }
     let forms = [("md", Format::Markdown), ("csv", Format::Csv), ("tex", Format::Latex)];
     for (ending, format) in forms {
         let text = comparison.render(format);
         write_atomically(&folder.join(format!("comparison.{ending}")), text.as_bytes())?;
     }
+    let charts = curves.iter().flat_map(|grid| &grid.charts);
+    let pictures = html::Pictures {
+        curves: charts.map(|chart| chart.draw(CHART.0, CHART.1)).collect(),
+        strips,
+    };
     let page = html::page(comparison, &pictures);
     write_atomically(&folder.join("comparison.html"), page.as_bytes())?;
-    Ok(rows.len())
+    Ok(pictures.strips.len())
 }
 
 /// Averaged precision-recall curves of all set-ups; none if none has one.
@@ -72,6 +70,7 @@ fn curves(comparison: &Comparison) -> Option<Grid> {
         ranked.map(|setup| (setup.short_title(), of(setup))).collect();
     let methods: Vec<(&str, &Curves)> =
         averaged.iter().map(|(title, curves)| (*title, curves)).collect();
-    let grid = precision_recall(&methods);
+    let scores = &comparison.setups[0].first().report.evaluation.scores;
+    let grid = precision_recall(&methods, scores);
     grid.charts.iter().any(|chart| !chart.series.is_empty()).then_some(grid)
 }

@@ -1,20 +1,20 @@
 //! One page with everything: no network, nothing beside it.
 
-use super::{Cell, Change, Column, Comparison, Table};
+use super::{Cell, Change, Column, Comparison, Table, strips::Strip};
 use crate::report::{
-    chart::scene::escape,
-    html::{STYLE, base64, fill},
+    html::{fill, key, style},
+    svg::{Svg, escape},
 };
 
 const PAGE: &str = include_str!("page.html");
 
 /// What a page shows beside its tables.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
 pub(super) struct Pictures {
-    /// Precision against recall, as SVG.
-    pub(super) curves: Option<String>,
-    /// Images side by side, as JPEG.
-    pub(super) strips: Option<Vec<u8>>,
+    /// Precision against recall.
+    pub(super) curves: Vec<Svg>,
+    /// Images side by side.
+    pub(super) strips: Vec<Strip>,
 }
 
 /// The page.
@@ -24,15 +24,15 @@ pub(super) fn page(comparison: &Comparison, pictures: &Pictures) -> String {
             let setups = comparison.setups.len();
             format!("{setups} method{}", if setups == 1 { "" } else { "s" })
         }
-        "style" => STYLE.to_owned(),
+        "style" => style(),
         "conditions" => {
             let reading = super::reading(comparison);
             let sentences = comparison.conditions.iter().chain([&reading]);
             sentences.map(|sentence| format!("<li>{}</li>\n", escape(sentence))).collect()
         }
         "tables" => comparison.tables.iter().map(table).collect(),
-        "curves" => pictures.curves.as_deref().map_or_else(String::new, curves),
-        "strips" => pictures.strips.as_deref().map_or_else(String::new, strips),
+        "curves" => curves(&pictures.curves),
+        "strips" => strips(&pictures.strips),
         "footer" => format!("Written by pinpoint {}", env!("CARGO_PKG_VERSION")),
         other => unreachable!("the page has no part `{other}`"),
     })
@@ -74,19 +74,26 @@ fn value(cell: &Cell, column: &Column) -> String {
     format!("<td class=\"number\">{mean}{mark}{deviation}</td>")
 }
 
-fn curves(svg: &str) -> String {
+fn curves(charts: &[Svg]) -> String {
+    if charts.is_empty() {
+        return String::new();
+    }
+    let chart = |chart: &Svg| format!("<figure>\n{}</figure>\n", chart.inline());
     format!(
-        "<section aria-labelledby=\"pr\">\n<h2 id=\"pr\">Precision against recall</h2>\n\
-         <div class=\"figures\"><figure class=\"wide\">\n{svg}<figcaption>Averaged over images and \
-         seeds; the legend has the area</figcaption></figure></div>\n</section>\n"
+        "<section aria-labelledby=\"pr\">\n<h2 id=\"pr\">Precision and recall</h2>\n\
+         <div class=\"figures\">\n{}</div>\n<p class=\"note\">Averaged over images and seeds; the \
+         legend has the area under each curve.</p>\n</section>\n",
+        charts.iter().map(chart).collect::<String>()
     )
 }
 
-fn strips(jpeg: &[u8]) -> String {
+fn strips(strips: &[Strip]) -> String {
+    if strips.is_empty() {
+        return String::new();
+    }
     format!(
-        "<section aria-labelledby=\"strips\">\n<h2 id=\"strips\">Side by side</h2>\n\
-         <div class=\"scroll strips\"><img alt=\"Image, truth and the mask of each method, for some \
-         images of the split\" src=\"data:image/jpeg;base64,{}\"></div>\n</section>\n",
-        base64::encode(jpeg)
+        "<section aria-labelledby=\"strips\">\n<h2 id=\"strips\">Side by side</h2>\n{}{}</section>\n",
+        key(),
+        strips.iter().map(Strip::html).collect::<String>()
     )
 }

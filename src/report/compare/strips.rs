@@ -1,21 +1,137 @@
 //! Some images of the split: image, truth and the mask of each method.
 
+use image::{ExtendedColorType, RgbImage};
+
 use super::{Comparison, Setup, is_shown};
 use crate::{
     config::DataConfig,
     data::{
         Dataset, Sample,
         image::read_rgb,
-        mask::{self, MaskRule},
+        mask::{self, Mask, MaskRule},
         npy,
     },
     error::{Error, Result},
     evaluate::map_names,
-    report::{figures::comparison, overlay::Row},
+    report::{
+        base64, overlay,
+        picture::{encode_jpeg, thumbnail},
+        svg::{LINE_HEIGHT, Paint, Svg, TextStyle, escape, fit_text},
+    },
 };
 
-/// A row for each image that is shown; a set-up is in it if its maps were saved.
-pub(super) fn strips(compared: &Comparison, dataset: &Dataset) -> Result<Vec<Row>> {
+/// Longer side of the pictures in a strip, in pixels.
+const SIDE: u32 = 256;
+/// Bytes of a picture, so that a page of many stays small.
+const PICTURE_BYTES: usize = 16_000;
+/// Pictures beside each other in a file; more go into the next line.
+const COLUMNS: usize = 6;
+const GAP: f32 = 12.0;
+
+/// Pictures of one image, side by side.
+pub(super) struct Strip {
+    heading: String,
+    panels: Vec<Panel>,
+}
+
+struct Panel {
+    caption: String,
+    size: (u32, u32),
+    jpeg: Vec<u8>,
+}
+
+impl Panel {
+    fn new(caption: &str, picture: &RgbImage) -> Self {
+        let picture = thumbnail(picture, SIDE);
+        let size = picture.dimensions();
+        let jpeg = encode_jpeg(&picture, size, ExtendedColorType::Rgb8, PICTURE_BYTES);
+        Self { caption: caption.to_owned(), size, jpeg }
+    }
+}
+
+impl Strip {
+    /// Image, truth and masks, each coloured by how it agrees with the truth.
+    ///
+    /// Without truth the masks are tinted. Masks have the size of the image.
+    fn new(
+        heading: String,
+        image: &RgbImage,
+        truth: Option<&Mask>,
+        masks: &[(&str, Vec<bool>)],
+    ) -> Self {
+        let mut panels = vec![Panel::new("image", image)];
+        if let Some(truth) = truth {
+            let tinted = overlay::tint(image, &truth.foreground, overlay::TRUE_MASK);
+            panels.push(Panel::new("truth", &tinted));
+        }
+        for (name, mask) in masks {
+            let picture = match truth {
+                Some(truth) => overlay::agreement(image, mask, truth),
+                None => overlay::tint(image, mask, overlay::PREDICTED_MASK),
+            };
+            panels.push(Panel::new(name, &picture));
+        }
+        Self { heading, panels }
+    }
+
+    /// The strip as a part of a page, which breaks its line where the window ends.
+    pub(super) fn html(&self) -> String {
+        let panel = |Panel { caption, size: (width, height), jpeg }: &Panel| {
+            let caption = escape(caption);
+            format!(
+                "<figure><img alt=\"{caption}\" width=\"{width}\" height=\"{height}\" \
+                 src=\"data:image/jpeg;base64,{}\"><figcaption>{caption}</figcaption></figure>\n",
+                base64::encode(jpeg)
+            )
+        };
+        format!(
+            "<article class=\"card\"><h3>{}</h3>\n<div class=\"strip\">\n{}</div></article>\n",
+            escape(&self.heading),
+            self.panels.iter().map(panel).collect::<String>()
+        )
+    }
+}
+
+/// All strips under each other, with the key to their colours at the foot.
+pub(super) fn drawing(strips: &[Strip]) -> Svg {
+    let cell = SIDE as f32 + GAP;
+    let columns = strips.iter().map(|strip| strip.panels.len()).max().unwrap_or(0).min(COLUMNS);
+    let line_height = |line: &[Panel]| {
+        line.iter().map(|panel| panel.size.1).max().unwrap_or(0) as f32 + LINE_HEIGHT + GAP
+    };
+    let height = |strip: &Strip| {
+        LINE_HEIGHT + GAP + strip.panels.chunks(COLUMNS).map(line_height).sum::<f32>()
+    };
+    let total = strips.iter().map(height).sum::<f32>() + 2.0 * GAP + LINE_HEIGHT;
+    let mut svg = Svg::new(GAP + columns as f32 * cell, total);
+    let width = svg.width;
+    let mut y = GAP;
+    for strip in strips {
+        let bold = TextStyle { bold: true, ..TextStyle::default() };
+        svg.text((GAP, y + LINE_HEIGHT / 2.0), &fit_text(&strip.heading, width - 2.0 * GAP), bold);
+        y += LINE_HEIGHT + GAP / 2.0;
+        for line in strip.panels.chunks(COLUMNS) {
+            for (index, panel) in line.iter().enumerate() {
+                let x = GAP + index as f32 * cell;
+                let size = (panel.size.0 as f32, panel.size.1 as f32);
+                svg.jpeg((x, y), size, &panel.jpeg);
+                let at = (x, y + size.1 + LINE_HEIGHT / 2.0);
+                let soft = TextStyle { paint: Paint::Soft, ..TextStyle::default() };
+                svg.text(at, &fit_text(&panel.caption, SIDE as f32), soft);
+            }
+            y += line_height(line);
+        }
+        y += GAP / 2.0;
+    }
+    let key = overlay::AGREEMENT_KEY.map(|(name, image::Rgb([r, g, b]))| {
+        format!("<tspan fill=\"#{r:02x}{g:02x}{b:02x}\">■</tspan> {name}   ")
+    });
+    svg.markup((GAP, y + LINE_HEIGHT / 2.0), &key.concat());
+    svg
+}
+
+/// A strip for each image that is shown; a set-up is in it if its maps were saved.
+pub(super) fn strips(compared: &Comparison, dataset: &Dataset) -> Result<Vec<Strip>> {
     let report = &compared.setups[0].first().report;
     let samples = dataset.split(report.split);
     let ids = report.evaluation.images.iter().map(|row| &row.id);
@@ -30,16 +146,16 @@ pub(super) fn strips(compared: &Comparison, dataset: &Dataset) -> Result<Vec<Row
     let saved: Vec<(&Setup, std::path::PathBuf)> =
         compared.setups.iter().map(|setup| (setup, setup.first().folder.join("maps"))).collect();
     let limit = report.settings.as_deref().map_or_else(DataConfig::default, |s| s.data.clone());
-    let mut rows = Vec::new();
+    let mut strips = Vec::new();
     for (index, sample) in samples.iter().enumerate().filter(|(i, _)| is_shown(*i, samples.len())) {
         let there = saved.iter().map(|(setup, folder)| (*setup, folder.join(&names[index])));
         let there: Vec<_> = there.filter(|(_, file)| file.is_file()).collect();
         if !there.is_empty() {
             let shown = Shown { index, sample, class: &dataset.classes[sample.label] };
-            rows.push(shown.row(&there, report.conditions.truth_rule, limit.max_megapixels)?);
+            strips.push(shown.strip(&there, report.conditions.truth_rule, limit.max_megapixels)?);
         }
     }
-    Ok(rows)
+    Ok(strips)
 }
 
 /// An image that is shown.
@@ -50,12 +166,12 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    fn row(
+    fn strip(
         &self,
         maps: &[(&Setup, std::path::PathBuf)],
         rule: MaskRule,
         limit: u32,
-    ) -> Result<Row> {
+    ) -> Result<Strip> {
         let image = read_rgb(&self.sample.image, limit)?;
         let (width, height) = image.dimensions();
         let truth = mask::read(&self.sample.truth, rule, (width, height), limit)?;
@@ -74,9 +190,44 @@ impl Shown<'_> {
             let marked: Vec<bool> = map.values.iter().map(|score| *score >= cut).collect();
             masks.push((setup.short_title(), marked));
         }
-        let masks: Vec<(&str, &[bool])> =
-            masks.iter().map(|(title, mask)| (*title, mask.as_slice())).collect();
         let heading = format!("{}: {}", self.class, self.sample.id);
-        Ok(Row { heading, ..comparison(&image, truth.as_ref(), &masks) })
+        Ok(Strip::new(heading, &image, truth.as_ref(), &masks))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strip(methods: usize, truth: bool) -> Strip {
+        let image = RgbImage::new(400, 200);
+        let foreground = vec![true; 400 * 200];
+        let truth = truth.then_some(Mask { width: 400, height: 200, foreground, ignored: None });
+        let masks = vec![("<method>", vec![false; 400 * 200]); methods];
+        Strip::new("a: <b>.png".to_owned(), &image, truth.as_ref(), &masks)
+    }
+
+    #[test]
+    fn a_strip_shows_image_truth_and_every_mask() {
+        let captions = |strip: &Strip| {
+            strip.panels.iter().map(|panel| panel.caption.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(captions(&strip(2, true)), ["image", "truth", "<method>", "<method>"]);
+        assert_eq!(captions(&strip(1, false)), ["image", "<method>"]);
+        let html = strip(2, true).html();
+        assert_eq!(html.matches("<img ").count(), 4);
+        assert!(html.contains("&lt;method&gt;") && html.contains("a: &lt;b&gt;.png"));
+    }
+
+    #[test]
+    fn the_file_is_as_large_as_all_of_its_pictures() {
+        let svg = drawing(&[strip(9, true), strip(1, true)]);
+        // Pictures of 256 × 128; eleven in two lines, then three in one.
+        let line = 128.0 + LINE_HEIGHT + GAP;
+        let expected = 3.0 * line + 2.0 * (LINE_HEIGHT + GAP) + 2.0 * GAP + LINE_HEIGHT;
+        assert_eq!((svg.width, svg.height), (GAP + 6.0 * (256.0 + GAP), expected));
+        let text = svg.document();
+        assert_eq!(text.matches("<image ").count(), 11 + 3);
+        assert!(text.contains("false negative"));
     }
 }

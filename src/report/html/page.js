@@ -5,7 +5,6 @@
   const find = (id) => document.getElementById(id);
   const slider = find("threshold");
   const gallery = find("gallery");
-  const ALPHA = 0.5;
 
   /** The recorded threshold of an image until the slider is moved, then the slider's. */
   let live = null;
@@ -16,10 +15,6 @@
     return element;
   };
   const number = (value) => (value === null ? "-" : value.toFixed(2));
-
-  const jet = Array.from({ length: 256 }, (_, level) =>
-    [3, 2, 1].map((peak) =>
-      Math.round(255 * Math.min(1, Math.max(0, 1.5 - Math.abs((4 * level) / 255 - peak))))));
 
   /** The pixels of an embedded picture, four bytes each. */
   const pixels = async (source) => {
@@ -40,8 +35,8 @@
     return values;
   };
 
-  /** Fills a canvas: `colour(i)` is laid half over `base(i)`, or nothing if it is null. */
-  const paint = (canvas, image, base, colour) => {
+  /** Fills a canvas: `colour(i)` is laid over `base(i)`, or nothing if it is null. */
+  const paint = (canvas, image, base, colour, alpha = 0.5) => {
     canvas.width = image.width;
     canvas.height = image.height;
     const context = canvas.getContext("2d");
@@ -51,7 +46,7 @@
       const above = colour(i);
       for (let c = 0; c < 3; c += 1) {
         drawn.data[4 * i + c] =
-          above === null ? below[c] : Math.round(below[c] * (1 - ALPHA) + above[c] * ALPHA);
+          above === null ? below[c] : Math.round(below[c] * (1 - alpha) + above[c] * alpha);
       }
       drawn.data[4 * i + 3] = 255;
     }
@@ -103,32 +98,33 @@
       const { item } = this;
       this.image = await pixels(item.image);
       this.map = plane(await pixels(item.map));
-      this.verdict = item.truth ? plane(await pixels(item.truth)) : null;
+      this.marks = item.truth ? plane(await pixels(item.truth)) : null;
       const colours = this.image.data;
       const base = (i) => [colours[4 * i], colours[4 * i + 1], colours[4 * i + 2]];
-      paint(this.heat, this.image, base, (i) => jet[this.map[i]]);
-      if (this.verdict) {
+      paint(this.heat, this.image, (i) => this.grey(i), (i) => data.colours.heat[this.map[i]], 0.65);
+      if (this.marks) {
         const { truth } = data.colours;
-        paint(this.truth, this.image, base, (i) => (this.verdict[i] === 255 ? truth : null));
+        paint(this.truth, this.image, base, (i) => (this.marks[i] === 255 ? truth : null));
       }
       this.recolour();
+    }
+
+    grey(i) {
+      const colours = this.image.data;
+      const level = 0.2126 * colours[4 * i] + 0.7152 * colours[4 * i + 1] + 0.0722 * colours[4 * i + 2];
+      return [level, level, level];
     }
 
     /** Draws the mask at the current threshold. */
     recolour() {
       if (!this.map) return;
       const cut = 255 * (live === null ? this.item.threshold ?? 0.5 : live);
-      const colours = this.image.data;
-      const grey = (i) => {
-        const level = 0.2126 * colours[4 * i] + 0.7152 * colours[4 * i + 1] + 0.0722 * colours[4 * i + 2];
-        return [level, level, level];
-      };
       const { hit, alarm, miss, mask } = data.colours;
-      paint(this.mask, this.image, grey, (i) => {
+      paint(this.mask, this.image, (i) => this.grey(i), (i) => {
         const marked = this.map[i] >= cut;
-        if (!this.verdict) return marked ? mask : null;
-        if (this.verdict[i] === 128) return null;
-        if (this.verdict[i] === 255) return marked ? hit : miss;
+        if (!this.marks) return marked ? mask : null;
+        if (this.marks[i] === 128) return null;
+        if (this.marks[i] === 255) return marked ? hit : miss;
         return marked ? alarm : null;
       });
     }

@@ -15,8 +15,8 @@ use pinpoint::{
     refine::{Preset, refine},
     report::{
         boxes::Found,
-        canvas::{encode_grey_png, encode_png},
         overlay,
+        picture::{encode_grey_png, encode_png},
     },
     run::write_atomically,
 };
@@ -153,7 +153,10 @@ impl<'a> Writer<'a> {
         if overlay {
             let picture = || {
                 let inside: Vec<bool> = map.iter().map(|&score| score >= line.threshold).collect();
-                encode_png(&overlay::tint(image, &inside, overlay::PREDICTED_MASK))
+                let share =
+                    |p: f32| format!("{} {:.0} %", line.class.unwrap_or_default(), 100.0 * p);
+                let caption = line.probability.map(share);
+                encode_png(&overlay::annotated(image, &inside, caption.as_deref()))
             };
             line.overlay = Some(self.save(input, "_overlay.png", picture)?);
         }

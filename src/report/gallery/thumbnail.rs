@@ -1,66 +1,54 @@
 //! One image, its truth and its map, small enough to be put on a page.
 
 use image::{
-    ExtendedColorType, GrayImage, ImageEncoder, RgbImage,
-    codecs::{jpeg::JpegEncoder, png::PngEncoder},
+    ExtendedColorType, GrayImage, ImageEncoder,
+    codecs::png::PngEncoder,
     imageops::{self, FilterType},
 };
 
-use crate::{data::mask::Mask, evaluate::Case};
+use crate::{
+    data::mask::Mask,
+    evaluate::Case,
+    report::picture::{encode_jpeg, shrunk, thumbnail},
+};
 
 /// Longer side of what is shown, in pixels; smaller images are shown as they are.
 const SIDE: u32 = 256;
-/// Stands for a pixel without predicted_class; foreground is 255, background 0.
+/// Bytes of an image and of its map, so that a page of many stays small.
+const IMAGE_BYTES: usize = 11_000;
+const MAP_BYTES: usize = 4_000;
+/// Stands for a pixel that the truth ignores; foreground is 255, background 0.
 const IGNORED: u8 = 128;
 
 /// Files of one size, in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exhibit {
+pub struct Thumbnail {
     /// The image, as JPEG.
     pub image: Vec<u8>,
-    /// The score map, as grey PNG: 255 is 1.
+    /// The score map, as grey JPEG: 255 is 1.
     pub map: Vec<u8>,
     /// The truth, as grey PNG: 255 is foreground, 128 ignored; none if it is not known.
     pub truth: Option<Vec<u8>>,
 }
 
-impl Exhibit {
+impl Thumbnail {
     /// Makes an image small.
     pub fn of(case: &Case<'_>) -> Self {
         let (width, height) = case.image.dimensions();
-        let size = shrunk(width, height);
-        let picture = imageops::resize(case.image, size.0, size.1, FilterType::Triangle);
+        let size = shrunk((width, height), SIDE);
+        let picture = thumbnail(case.image, SIDE);
         let levels = case.map.iter().map(|score| (score * 255.0).round() as u8).collect();
         let map = GrayImage::from_raw(width, height, levels).expect("a score for each pixel");
+        let map = imageops::resize(&map, size.0, size.1, FilterType::Triangle);
         Self {
-            image: jpeg(&picture),
-            map: png(&imageops::resize(&map, size.0, size.1, FilterType::Triangle)),
+            image: encode_jpeg(&picture, size, ExtendedColorType::Rgb8, IMAGE_BYTES),
+            map: encode_jpeg(&map, size, ExtendedColorType::L8, MAP_BYTES),
             truth: case.truth.map(|truth| png(&shrunk_truth(truth, size))),
         }
     }
-
-    /// The image and its map, decoded, and the truth.
-    pub fn decode(&self) -> Option<(RgbImage, Vec<f32>, Option<Mask>)> {
-        let grey = |bytes: &[u8]| Some(image::load_from_memory(bytes).ok()?.into_luma8());
-        let picture = image::load_from_memory(&self.image).ok()?.into_rgb8();
-        let map = grey(&self.map)?.into_raw().iter().map(|v| f32::from(*v) / 255.0).collect();
-        let truth = self.truth.as_deref().and_then(grey).map(|truth| Mask {
-            width: truth.width(),
-            height: truth.height(),
-            foreground: truth.as_raw().iter().map(|value| *value == u8::MAX).collect(),
-            ignored: Some(truth.as_raw().iter().map(|value| *value == IGNORED).collect()),
-        });
-        Some((picture, map, truth))
-    }
 }
 
-fn shrunk(width: u32, height: u32) -> (u32, u32) {
-    let longer = u64::from(width.max(height).max(SIDE));
-    let side = |length: u32| ((u64::from(length) * u64::from(SIDE) / longer) as u32).max(1);
-    (side(width), side(height))
-}
-
-/// Each pixel has the predicted_class at its centre, so that no predicted_class is made up.
+/// Each pixel has the value at its centre, so that none is made up.
 fn shrunk_truth(truth: &Mask, (width, height): (u32, u32)) -> GrayImage {
     GrayImage::from_fn(width, height, |x, y| {
         let source = |at: u32, of: u32, all: u32| {
@@ -77,14 +65,6 @@ fn shrunk_truth(truth: &Mask, (width, height): (u32, u32)) -> GrayImage {
     })
 }
 
-/// The bytes of a JPEG file, small rather than exact.
-pub(in crate::report) fn jpeg(image: &RgbImage) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut encoder = JpegEncoder::new_with_quality(&mut bytes, 85);
-    encoder.encode_image(image).expect("an RGB image in memory can be written to memory");
-    bytes
-}
-
 fn png(image: &GrayImage) -> Vec<u8> {
     let mut bytes = Vec::new();
     PngEncoder::new(&mut bytes)
@@ -98,14 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_images_shrink_and_small_ones_stay() {
-        assert_eq!(shrunk(1024, 512), (256, 128));
-        assert_eq!(shrunk(100, 30), (100, 30));
-        assert_eq!(shrunk(100_000, 1), (256, 1));
-    }
-
-    #[test]
-    fn truth_keeps_its_three_verdicts() {
+    fn truth_keeps_foreground_background_and_ignored_apart() {
         let truth = Mask {
             width: 4,
             height: 2,

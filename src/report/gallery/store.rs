@@ -1,23 +1,23 @@
-//! Exhibits on disk until it is known which of them are shown.
+//! Thumbnails on disk until it is known which of them are shown.
 
 use std::{
     io::{Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
 
-use super::Exhibit;
+use super::Thumbnail;
 use crate::{
     error::{Error, Result},
     run::PartFile,
 };
 
-/// A file of exhibits, in the order of the split; it is removed with this value.
+/// A file of thumbnails, in the order of the split; it is removed with this value.
 #[derive(Debug)]
-pub struct Spool {
+pub struct ThumbnailFile {
     part: PartFile,
     /// For messages.
     folder: PathBuf,
-    /// Where each exhibit starts and how long its parts are.
+    /// Where each thumbnail starts and how long its parts are.
     places: Vec<Place>,
     end: u64,
 }
@@ -30,7 +30,7 @@ struct Place {
     truth: Option<usize>,
 }
 
-impl Spool {
+impl ThumbnailFile {
     /// Starts a file in a folder, under a name of its own.
     pub fn create(folder: &Path) -> Result<Self> {
         let part = PartFile::beside(&folder.join("gallery"));
@@ -38,9 +38,9 @@ impl Spool {
         Ok(Self { part, folder: folder.to_owned(), places: Vec::new(), end: 0 })
     }
 
-    /// Adds the next exhibit.
-    pub fn push(&mut self, exhibit: &Exhibit) -> Result<()> {
-        let Exhibit { image, map, truth } = exhibit;
+    /// Adds the next thumbnail.
+    pub fn push(&mut self, thumbnail: &Thumbnail) -> Result<()> {
+        let Thumbnail { image, map, truth } = thumbnail;
         self.places.push(Place {
             start: self.end,
             image: image.len(),
@@ -54,8 +54,8 @@ impl Spool {
         Ok(())
     }
 
-    /// Reads an exhibit back.
-    pub fn get(&mut self, index: usize) -> Result<Exhibit> {
+    /// Reads an thumbnail back.
+    pub fn get(&mut self, index: usize) -> Result<Thumbnail> {
         let Place { start, image, map, truth } = self.places[index];
         let mut parts = [image, map, truth.unwrap_or(0)].map(|length| vec![0; length]);
         let mut read = || {
@@ -64,7 +64,7 @@ impl Spool {
         };
         read().map_err(Error::file("read from", &self.folder))?;
         let [image, map, mask] = parts;
-        Ok(Exhibit { image, map, truth: truth.map(|_| mask) })
+        Ok(Thumbnail { image, map, truth: truth.map(|_| mask) })
     }
 }
 
@@ -73,19 +73,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exhibits_come_back_in_any_order_and_the_file_goes() {
+    fn thumbnails_come_back_in_any_order_and_the_file_goes() {
         let folder = tempfile::tempdir().unwrap();
-        let exhibit = |n: u8| Exhibit {
+        let thumbnail = |n: u8| Thumbnail {
             image: vec![n; 3],
             map: vec![n; usize::from(n)],
             truth: n.is_multiple_of(2).then(|| vec![n; 2]),
         };
-        let mut spool = Spool::create(folder.path()).unwrap();
-        (0..5).for_each(|n| spool.push(&exhibit(n)).unwrap());
+        let mut file = ThumbnailFile::create(folder.path()).unwrap();
+        (0..5).for_each(|n| file.push(&thumbnail(n)).unwrap());
         for n in [3, 0, 4, 1] {
-            assert_eq!(spool.get(usize::from(n)).unwrap(), exhibit(n));
+            assert_eq!(file.get(usize::from(n)).unwrap(), thumbnail(n));
         }
-        drop(spool);
+        drop(file);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }
