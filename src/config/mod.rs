@@ -14,12 +14,12 @@ mod model;
 mod probe;
 mod train;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    data::MaskRule,
+    data::{Layout, MaskRule, OpenOptions},
     error::{Error, Result},
     regular,
 };
@@ -86,7 +86,10 @@ pub struct DataConfig {
     /// What counts as foreground in a mask file; by default each layout's own rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mask_rule: Option<MaskRule>,
-    /// Share of each class that becomes the validation split when the dataset has none.
+    /// Whether pictures in class folders that are named like masks (`x_mask.png`) are masks.
+    pub mask_names: bool,
+    /// Share of each class that becomes the validation split when the dataset has none; 0 leaves
+    /// all images to training.
     pub valid_fraction: f64,
     /// Images above this many megapixels are refused before they are decoded.
     pub max_megapixels: u32,
@@ -242,9 +245,15 @@ impl Config {
 }
 
 impl DataConfig {
+    /// How a dataset is to be opened, by these settings and what is said about its files.
+    pub fn open_options(&self, layout: Option<Layout>, images: Option<PathBuf>) -> OpenOptions {
+        let Self { mask_rule, mask_names, .. } = *self;
+        OpenOptions { layout, images, mask_rule, no_mask_names: !mask_names }
+    }
+
     fn check(&self, require: &mut Require<'_>) {
         let fraction = self.valid_fraction;
-        require(fraction > 0.0 && fraction < 1.0, "data.valid_fraction", "must be in (0, 1)");
+        require((0.0..1.0).contains(&fraction), "data.valid_fraction", "must be in [0, 1)");
         require(self.max_megapixels > 0, "data.max_megapixels", "must be at least 1");
     }
 }
@@ -330,7 +339,13 @@ impl Default for Config {
 
 impl Default for DataConfig {
     fn default() -> Self {
-        Self { mask_rule: None, valid_fraction: 0.2, max_megapixels: 200, cache_mib: 1024 }
+        Self {
+            mask_rule: None,
+            mask_names: true,
+            valid_fraction: 0.2,
+            max_megapixels: 200,
+            cache_mib: 1024,
+        }
     }
 }
 

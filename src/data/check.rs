@@ -7,7 +7,7 @@
 //! [`Summary`]: crate::data::check::Summary
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash, Hasher},
     path::Path,
 };
@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::{
     Dataset, Layout, MaskRule, Sample, Split, image, mask,
     problem::{self, Problem, ProblemGroup, ProblemKind},
+    split::FoldPlan,
 };
 use crate::error::Error;
 
@@ -33,6 +34,8 @@ pub struct Inspection {
     pub foreground: Vec<f64>,
     /// All problems: those found on opening, then those of pixels.
     pub problems: Vec<Problem>,
+    /// What is unusual and right.
+    pub notes: Vec<String>,
 }
 
 /// What is in a dataset, in numbers.
@@ -96,13 +99,42 @@ pub fn inspect(dataset: &Dataset, max_megapixels: u32, progress: impl Fn() + Syn
         .collect();
     let mut problems = dataset.problems.clone();
     let repeated = repeated_images(&samples, &looks);
-    problems.extend(looks.iter().flat_map(|look| look.problems.clone()));
+    let objectless = classes_without_object(&samples, &looks);
+    for ((_, sample), look) in samples.iter().zip(&looks) {
+        let is_meant = |problem: &&Problem| {
+            problem.kind != ProblemKind::EmptyMask || !objectless.contains(&sample.label)
+        };
+        problems.extend(look.problems.iter().filter(is_meant).cloned());
+    }
     problems.extend(repeated);
+    let note = |label: &usize| {
+        format!(
+            "the masks of class `{}` are all empty, as of images without an object: a map that \
+             marks nothing is right there",
+            dataset.classes[*label]
+        )
+    };
     Inspection {
         sizes: looks.iter().filter_map(|look| look.size).collect(),
         foreground: looks.iter().filter_map(|look| look.foreground).collect(),
         problems,
+        notes: objectless.iter().map(note).collect(),
     }
+}
+
+/// Classes whose masks are all empty, while those of others are not.
+///
+/// Such a class stands for the absence of an object, as `normal` beside `benign` and
+/// `malignant`; where all masks are empty, the rule by which they are read is wrong.
+fn classes_without_object(samples: &[(Split, &Sample)], looks: &[Look]) -> BTreeSet<usize> {
+    let [mut with, mut without] = [const { BTreeSet::new() }; 2];
+    for ((_, sample), look) in samples.iter().zip(looks) {
+        if let Some(foreground) = look.foreground {
+            let set = if foreground > 0.0 { &mut with } else { &mut without };
+            set.insert(sample.label);
+        }
+    }
+    if with.is_empty() { BTreeSet::new() } else { without.difference(&with).copied().collect() }
 }
 
 fn look_at(sample: &Sample, rule: MaskRule, max_megapixels: u32) -> Look {
@@ -212,9 +244,29 @@ impl Inspection {
             layout: dataset.layout,
             splits: Splits { train, valid, test },
             problems: problem::group(&self.problems),
-            notes: dataset.notes.clone(),
+            notes: [&dataset.notes[..], &self.notes[..]]
+                .concat()
+                .into_iter()
+                .chain(without_validation(dataset))
+                .collect(),
         }
     }
+}
+
+/// What training does about an absent validation split.
+fn without_validation(dataset: &Dataset) -> Option<String> {
+    if dataset.train.is_empty() || !dataset.valid.is_empty() {
+        return None;
+    }
+    let plan = FoldPlan::default();
+    let counts = dataset.class_counts(Split::Train);
+    let cut: usize = counts.iter().map(|&count| plan.valid_count(count)).sum();
+    Some(format!(
+        "no `valid` split: methods that choose an epoch by one set aside {} % of each class of \
+         `train`, {cut} of {} images; the probe learns from all of them",
+        100.0 * plan.fraction,
+        dataset.train.len()
+    ))
 }
 
 impl SplitSummary {
@@ -286,6 +338,27 @@ mod tests {
             .grey("masks/b/4.png", 35, 35, 1);
         let (_, kinds) = found(&tree);
         assert_eq!(kinds, ["mask-size", "unreadable-mask", "empty-mask", "full-mask"]);
+    }
+
+    #[test]
+    fn a_class_of_images_without_an_object_has_empty_masks() {
+        let tree = tree()
+            .mask("masks/a/1.png", 40, 32)
+            .grey("masks/b/2.png", 32, 33, 0)
+            .png("b/3.png", 34, 34)
+            .grey("masks/b/3.png", 34, 34, 0);
+        let (inspection, kinds) = found(&tree);
+        assert_eq!(kinds, [] as [&str; 0]);
+        assert!(inspection.notes[0].contains("class `b`"), "{:?}", inspection.notes);
+        // One object in the class, and the others are missing theirs.
+        let (_, kinds) = found(&tree.mask("masks/b/3.png", 34, 34));
+        assert_eq!(kinds, ["empty-mask"]);
+    }
+
+    #[test]
+    fn where_all_masks_are_empty_they_are_misread() {
+        let tree = tree().grey("masks/a/1.png", 40, 32, 0).grey("masks/b/2.png", 32, 33, 0);
+        assert_eq!(found(&tree).1, ["empty-mask", "empty-mask"]);
     }
 
     #[test]

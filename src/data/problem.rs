@@ -41,6 +41,7 @@ pub enum ProblemKind {
     ImageTooLarge,
     ImageTooSmall,
     UnlabelledImage,
+    MaskAmongImages,
     ConflictingLabel,
     DuplicateRow,
     DuplicateImage,
@@ -99,6 +100,7 @@ impl ProblemKind {
             Self::ImageTooLarge => "image-too-large",
             Self::ImageTooSmall => "image-too-small",
             Self::UnlabelledImage => "unlabelled-image",
+            Self::MaskAmongImages => "mask-among-images",
             Self::ConflictingLabel => "conflicting-label",
             Self::DuplicateRow => "duplicate-row",
             Self::DuplicateImage => "duplicate-image",
@@ -134,6 +136,10 @@ impl ProblemKind {
             }
             Self::ImageTooSmall => "replace it by an image of at least 32 pixels on each side",
             Self::UnlabelledImage => "give it a class, or move it out of the dataset",
+            Self::MaskAmongImages => {
+                "put its image beside it, or the mask into `masks/`; if it is an image after all, \
+                 say so with `--no-mask-names`"
+            }
             Self::ConflictingLabel => "keep the row with the right class",
             Self::DuplicateRow => "remove the repetition; the image is counted once",
             Self::DuplicateImage => "keep one of the two files",
@@ -175,6 +181,7 @@ impl ProblemKind {
             | Self::ImageTooLarge
             | Self::ImageTooSmall
             | Self::UnlabelledImage
+            | Self::MaskAmongImages
             | Self::ConflictingLabel
             | Self::SharedImage
             | Self::SingleClass => true,

@@ -14,6 +14,7 @@ mod validate;
 
 use std::{
     collections::BTreeMap,
+    ops::ControlFlow,
     path::Path,
     time::{Duration, Instant},
 };
@@ -99,7 +100,9 @@ fn fit_with<L: Learner>(
     run: &RunDir,
     observer: &mut dyn Observer,
 ) -> Result<Ending> {
-    let mut training = Training::start(learner, task, run, observer)?;
+    let Some(mut training) = Training::start(learner, task, run, observer)? else {
+        return Ok(Ending::Interrupted);
+    };
     let (epochs, steps) = (task.config.train.epochs, training.supervision.batches());
     let from = (training.position.epoch, training.position.step);
     observer.observe(&Event::Started { epochs, steps, from });
@@ -130,7 +133,10 @@ fn fit_with<L: Learner>(
             }
         }
         training.position.sums.seconds += started.elapsed().as_secs_f64();
-        training.end_epoch(observer)?;
+        if training.end_epoch(observer)?.is_break() {
+            training.save(observer)?;
+            return Ok(Ending::Interrupted);
+        }
     }
     training.finish(observer)
 }
@@ -150,12 +156,13 @@ struct Training<'a, L: Learner> {
 }
 
 impl<'a, L: Learner> Training<'a, L> {
+    /// Opens or restores everything; none, and nothing written, if it was asked to stop.
     fn start(
         learner: L,
         task: &'a TrainingTask<'a>,
         run: &'a RunDir,
         observer: &mut dyn Observer,
-    ) -> Result<Self> {
+    ) -> Result<Option<Self>> {
         let TrainingTask { config, dataset, .. } = task;
         let masks_of = L::Supervision::masks_of;
         let inputs = run.require_inputs(dataset, masks_of, task.weights, task.every_byte)?;
@@ -208,11 +215,17 @@ impl<'a, L: Learner> Training<'a, L> {
         let mean_colour = task.mean_colour()?;
         if (position.epoch, position.step) == (0, 0) {
             // An image or a setting that cannot work shows itself in the first batch.
-            supervision.epoch(0, 0).next().transpose()?;
+            let mut batches = supervision.epoch(0, 0);
+            while !batches.wait(PATIENCE) {
+                if observer.wants_to_stop() {
+                    return Ok(None);
+                }
+            }
+            batches.next().transpose()?;
         }
         // Nothing is left that could fail before the first step.
         run.begin(config, Some(&inputs))?;
-        Ok(Self {
+        Ok(Some(Self {
             learner,
             task,
             run,
@@ -222,7 +235,7 @@ impl<'a, L: Learner> Training<'a, L> {
             supervision,
             mean_colour,
             position,
-        })
+        }))
     }
 
     fn model(&self) -> &L::Network {
@@ -285,9 +298,13 @@ impl<'a, L: Learner> Training<'a, L> {
     }
 
     /// Validates, keeps the weights if they are the best, and moves to the next epoch.
-    fn end_epoch(&mut self, observer: &mut dyn Observer) -> Result<()> {
+    ///
+    /// Asked to stop while it validates, it breaks off and leaves the epoch's end to do.
+    fn end_epoch(&mut self, observer: &mut dyn Observer) -> Result<ControlFlow<()>> {
         let started = Instant::now();
-        let validation = self.validate()?;
+        let ControlFlow::Continue(validation) = self.validate(&*observer)? else {
+            return Ok(ControlFlow::Break(()));
+        };
         let epoch = self.position.epoch;
         let best = self.is_best(validation);
         if let Some(Validation { error, loss }) = validation.filter(|_| best) {
@@ -308,15 +325,20 @@ impl<'a, L: Learner> Training<'a, L> {
         if let Some(record) = self.position.records.last() {
             observer.observe(&Event::Epoch(record));
         }
-        self.save(observer)
+        self.save(observer)?;
+        Ok(ControlFlow::Continue(()))
     }
 
-    fn validate(&self) -> Result<Option<Validation>> {
+    fn validate(&self, observer: &dyn Observer) -> Result<ControlFlow<(), Option<Validation>>> {
         let (model, context) = (self.model().valid(), self.context());
-        validate(self.task, |image, sample| {
-            let truth = self.supervision.truth(sample, image.geometry.original)?;
-            Ok(truth.map(|truth| self.learner.judge(&model, image, &truth, &context)))
-        })
+        validate(
+            self.task,
+            || observer.wants_to_stop(),
+            |image, sample| {
+                let truth = self.supervision.truth(sample, image.geometry.original)?;
+                Ok(truth.map(|truth| self.learner.judge(&model, image, &truth, &context)))
+            },
+        )
     }
 
     /// Whether these weights are to be kept, by validation error or loss and then the tie rule.

@@ -4,7 +4,7 @@
 //! was stopped needs no weight file to go on; what follows from it is computed again, to the
 //! same bytes, since that takes a minute.
 
-use std::time::Instant;
+use std::{ops::ControlFlow, time::Instant};
 
 use super::{Ending, Event, Observer, TrainingTask, other_dataset, validate::Validation};
 use crate::{
@@ -61,7 +61,11 @@ pub(super) fn fit(
         None => open_backbone(task, observer)?,
     };
     // An image that cannot be read or a setting that cannot work shows itself in the first one.
-    images(task, &[&task.dataset.train[0]]).images().next().transpose()?;
+    let mut first = images(task, &[&task.dataset.train[0]]).images();
+    match first.next_unless(|| observer.wants_to_stop()) {
+        Some(image) => drop(image?),
+        None => return Ok(Ending::Interrupted),
+    }
     run.begin(task.config, Some(&inputs))?;
     let path = run.save(&backbone, Arrays::new(), &position)?;
     observer.observe(&Event::Saved(&path));
@@ -80,7 +84,9 @@ pub(super) fn fit(
     )));
     let train_error = train_error(&heads, &gathered);
     let probe = Probe::new(backbone, gathered.projection, heads);
-    let valid = validate(&probe, task)?;
+    let ControlFlow::Continue(valid) = validate(&probe, task, &*observer)? else {
+        return Ok(Ending::Interrupted);
+    };
 
     let record = EpochRecord {
         epoch: 0,
@@ -163,10 +169,11 @@ fn gather(
     }
     let samples: Vec<&Sample> = order.iter().map(|&index| &dataset.train[index]).collect();
     let mut gathering = Gathering::new(plan, &config.probe);
-    for (done, image) in images(task, &samples).images().enumerate() {
-        if observer.wants_to_stop() {
+    let mut images = images(task, &samples).images();
+    for done in 0..samples.len() {
+        let Some(image) = images.next_unless(|| observer.wants_to_stop()) else {
             return Ok(None);
-        }
+        };
         observer.observe(&Event::Working {
             what: "computing features",
             done,
@@ -239,13 +246,24 @@ fn images(task: &TrainingTask<'_>, samples: &[&Sample]) -> EvalLoader {
 
 /// Share of validation images that are named wrongly, in percent, and mean cross-entropy; none
 /// without a validation split.
-fn validate(probe: &Probe, task: &TrainingTask<'_>) -> Result<Option<Validation>> {
-    super::validate::validate(task, |image, sample| {
-        let found = probe.find(image, task.config, &task.device);
-        let probabilities = found.classifier.unwrap_or_default();
-        let mistake = f64::from(u8::from(most_probable(&probabilities) != sample.label));
-        Ok(Some(Judgement { mistake, loss: negative_log_likelihood(&probabilities, sample.label) }))
-    })
+fn validate(
+    probe: &Probe,
+    task: &TrainingTask<'_>,
+    observer: &dyn Observer,
+) -> Result<ControlFlow<(), Option<Validation>>> {
+    super::validate::validate(
+        task,
+        || observer.wants_to_stop(),
+        |image, sample| {
+            let found = probe.find(image, task.config, &task.device);
+            let probabilities = found.classifier.unwrap_or_default();
+            let mistake = f64::from(u8::from(most_probable(&probabilities) != sample.label));
+            Ok(Some(Judgement {
+                mistake,
+                loss: negative_log_likelihood(&probabilities, sample.label),
+            }))
+        },
+    )
 }
 
 /// Share of training images that are named wrongly, in percent.

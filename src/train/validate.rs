@@ -3,6 +3,8 @@
 //! It is of what training learns from: a method that sees labels is judged by
 //! labels, and masks choose only what was trained on masks.
 
+use std::ops::ControlFlow;
+
 use super::TrainingTask;
 use crate::{
     data::{
@@ -23,17 +25,22 @@ pub(super) struct Validation {
 }
 
 /// Judges the validation split; none without one, or if none of it can be judged.
+///
+/// Breaks off if `stop` says so.
 pub(super) fn validate(
     task: &TrainingTask<'_>,
+    stop: impl Fn() -> bool,
     judge: impl Fn(&EvalImage, &Sample) -> Result<Option<Judgement>>,
-) -> Result<Option<Validation>> {
+) -> Result<ControlFlow<(), Option<Validation>>> {
     let samples = &task.dataset.valid;
     let paths = samples.iter().map(|sample| sample.image.clone()).collect();
     let settings =
         EvalSettings { workers: task.workers, max_megapixels: task.config.data.max_megapixels };
     let images = EvalLoader::new(paths, task.config.preprocess.clone(), settings);
     let (mut mistakes, mut losses, mut count) = (0.0, 0.0, 0.0);
-    for (image, sample) in images.images().zip(samples) {
+    let mut images = images.images();
+    for sample in samples {
+        let Some(image) = images.next_unless(&stop) else { return Ok(ControlFlow::Break(())) };
         if let Some(Judgement { mistake, loss }) = judge(&image?, sample)? {
             mistakes += mistake;
             losses += loss;
@@ -41,5 +48,5 @@ pub(super) fn validate(
         }
     }
     let mean = Validation { error: 100.0 * mistakes / count, loss: losses / count };
-    Ok((count > 0.0).then_some(mean))
+    Ok(ControlFlow::Continue((count > 0.0).then_some(mean)))
 }

@@ -52,6 +52,15 @@ fn a_validation_split_of_ones_own_is_left_alone() {
 }
 
 #[test]
+fn what_validation_chooses_nothing_for_keeps_all_its_training_images() {
+    let mut dataset = dataset(&[10, 10]);
+    let before = dataset.train.clone();
+    cut_validation(&mut dataset, 0.0, 0);
+    assert_eq!((dataset.train, dataset.valid.len(), dataset.notes), (before, 0, vec![]));
+    assert_eq!(pinpoint::method::published("probe").unwrap().data.valid_fraction, 0.0);
+}
+
+#[test]
 fn cut_and_first_fold_validate_the_same_samples() {
     for (layout, procedure) in [(Layout::Glas, Procedure::Glas), (Layout::Folders, Procedure::Cub)]
     {
@@ -81,14 +90,18 @@ fn written_folds_have_the_published_format() {
     let dir = tempfile::tempdir().unwrap();
     let mut dataset = dataset(&[5, 5]);
     dataset.classes = vec!["plain".to_owned(), "with, comma".to_owned()];
-    dataset.train[0].truth.masks = vec![dataset.root.join("masks").join("0.png")];
+    let masks = dataset.root.join("masks");
+    dataset.train[0].truth.masks = vec![masks.join("0.png"), masks.join("0_1.png")];
     dataset.test = vec![dataset.train[0].clone(), dataset.train[1].clone()];
     let out = dir.path().join("folds");
     write_folds(&dataset, &FoldPlan::default(), &out, false).unwrap();
 
     let fold = out.join("split_1").join("fold_4");
     let read = |name: &str| fs::read_to_string(fold.join(name)).unwrap();
-    assert_eq!(read("test_s_1_f_4.csv"), "0.png,masks/0.png,plain\n1.png,,|with, comma|\n");
+    assert_eq!(
+        read("test_s_1_f_4.csv"),
+        "0.png,masks/0.png;masks/0_1.png,plain\n1.png,,|with, comma|\n"
+    );
     assert_eq!(read("train_s_1_f_4.csv").lines().count(), 8);
     assert_eq!(read("valid_s_1_f_4.csv").lines().count(), 2);
     assert_eq!(read("encoding.yaml"), "{plain: 0,\n  \"with, comma\": 1}\n");

@@ -192,7 +192,8 @@ fn read_every_way(path: &Path) {
     if let Ok(image) = read_rgb(path, 1) {
         assert_eq!(image.dimensions(), size.unwrap(), "the header tells the size");
     }
-    for rule in [MaskRule::NonZero, MaskRule::Votes, MaskRule::NotBlue, MaskRule::Trimap] {
+    let rules = [MaskRule::NonZero, MaskRule::Votes, MaskRule::NotBlue];
+    for rule in rules.into_iter().chain([MaskRule::Void255, MaskRule::Trimap]) {
         let size = read_size(path, 1).unwrap_or((1, 1));
         let _ = mask::read(&truth, rule, size, 1);
     }

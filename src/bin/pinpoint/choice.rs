@@ -13,7 +13,18 @@ use serde::{
 /// Presets of the dense CRF.
 pub(crate) const PRESETS: &[&str] = &["glas", "natural"];
 
-const LAYOUTS: &[&str] = &["glas", "cub", "oxford-flowers", "folders", "folds", "table", "wsol"];
+const LAYOUTS: &[&str] = &[
+    "glas",
+    "cub",
+    "oxford-flowers",
+    "oxford-pets",
+    "voc",
+    "coco",
+    "folders",
+    "folds",
+    "table",
+    "wsol",
+];
 
 /// Parses the names that serde gives the variants of `T`.
 pub(crate) fn named<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>

@@ -13,7 +13,7 @@ use anyhow::{bail, ensure};
 use clap::builder::PossibleValuesParser;
 use pinpoint::{
     config::{Config, DataConfig},
-    data::{Dataset, Layout, OpenOptions, Split, problem, split::cut_validation},
+    data::{Dataset, Layout, Split, problem, split::cut_validation},
     device,
     evaluate::{EvaluationTask, Features, MapSource, evaluate, tune, tuning_split},
     metrics::{Protocol, Threshold, ThresholdRule},
@@ -278,8 +278,7 @@ impl Evaluate {
     /// The dataset, with a validation split where one is needed.
     fn dataset(&self, settings: &DataConfig, seed: u64) -> anyhow::Result<Dataset> {
         let Self { layout, images, split, data, .. } = self;
-        let mask_rule = settings.mask_rule;
-        let options = OpenOptions { layout: *layout, images: images.clone(), mask_rule };
+        let options = settings.open_options(*layout, images.clone());
         let mut dataset = Dataset::open(data, &options)?;
         let tuned_on = tuning_split(self.threshold, *split);
         if *split != Split::Test || tuned_on != Split::Test {

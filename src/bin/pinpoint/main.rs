@@ -6,6 +6,7 @@ mod compare;
 mod completions;
 mod crf;
 mod data;
+mod data_args;
 mod demo;
 mod doctor;
 mod evaluate;

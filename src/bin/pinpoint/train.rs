@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, bail};
 use pinpoint::{
     config::Config,
-    data::{Dataset, Layout, OpenOptions, split::cut_validation},
+    data::{Dataset, Layout, split::cut_validation},
     device,
     method::Terms,
     model::footprint,
@@ -119,8 +119,7 @@ pub(crate) fn open_data(
     images: Option<PathBuf>,
     config: &Config,
 ) -> anyhow::Result<Dataset> {
-    let options = OpenOptions { layout, images, mask_rule: config.data.mask_rule };
-    let mut dataset = Dataset::open(data, &options)?;
+    let mut dataset = Dataset::open(data, &config.data.open_options(layout, images))?;
     dataset.require_usable()?;
     cut_validation(&mut dataset, config.data.valid_fraction, config.seed);
     if dataset.classes.len() < 2 {

@@ -11,7 +11,8 @@ use image::{
 use png::{BitDepth, ColorType, Transformations};
 
 use super::{
-    source::{SPARE_BYTES, Source, check_size, guard, pixels, undecodable},
+    budget,
+    source::{SPARE_BYTES, Source, check_size, pixels, undecodable},
     webp,
 };
 use crate::error::{Error, Result};
@@ -29,8 +30,8 @@ pub(crate) struct Labels {
 impl Labels {
     /// Decodes a file as a label map.
     pub(crate) fn read(path: &Path, max_megapixels: u32) -> Result<Self> {
-        let mut source = Source::open(path, max_megapixels)?;
-        guard(path, || {
+        budget::within(budget::of(max_megapixels), path, move |path| {
+            let mut source = Source::open(path, max_megapixels)?;
             let exact = source.keeps_numbers()?;
             let image = match source.format {
                 ImageFormat::Png => source.png_labels()?,

@@ -15,8 +15,9 @@
 //!
 //! The format is told from the content, never from the file's name. Files are
 //! not trusted: size is checked before anything is decoded, memory is bounded by
-//! the size, and a file that ends early is refused rather than filled with grey.
+//! the size, so is time, and a file that ends early is refused rather than filled with grey.
 
+mod budget;
 mod jpeg;
 mod labels;
 mod source;
@@ -34,7 +35,8 @@ use crate::error::Result;
 
 /// Decodes an image file to 8-bit RGB, upright.
 ///
-/// `max_megapixels` bounds what is decoded: larger files are refused from their header.
+/// `max_megapixels` bounds what is decoded: larger files are refused from their header, and
+/// those that take longer than 20 s and ¼ s for each megapixel allowed are given up.
 pub fn read_rgb(path: &Path, max_megapixels: u32) -> Result<RgbImage> {
     Ok(read(path, max_megapixels)?.into_rgb8())
 }
@@ -47,8 +49,9 @@ pub fn read_size(path: &Path, max_megapixels: u32) -> Result<(u32, u32)> {
 
 /// Decodes an image file, upright, with the channels and the depth it has.
 pub(crate) fn read(path: &Path, max_megapixels: u32) -> Result<DynamicImage> {
-    let source = Source::open(path, max_megapixels)?;
-    guard(path, || source.decode())
+    budget::within(budget::of(max_megapixels), path, move |path| {
+        Source::open(path, max_megapixels)?.decode()
+    })
 }
 
 #[cfg(test)]

@@ -17,8 +17,9 @@ use std::{
 };
 
 use super::{
-    Layout, detect,
-    draft::{Draft, Entry, Origin},
+    Layout,
+    builder::{Builder, Entry, Origin},
+    detect,
     list::{self, Row},
     path,
 };
@@ -67,28 +68,28 @@ impl Home {
     }
 }
 
-pub(super) fn read(path: &Path) -> Result<Draft> {
+pub(super) fn read(path: &Path) -> Result<Builder> {
     let home = Home::find(path).ok_or_else(|| detect::lacks(path, Layout::Cub))?;
-    let mut draft = Draft::new(Layout::Cub, home.root());
-    draft.mask_rule = MaskRule::Votes;
+    let mut builder = Builder::new(Layout::Cub, home.root());
+    builder.mask_rule = MaskRule::Votes;
     if home.segmentations.is_none() {
-        draft.note("no `segmentations/` found; it is a download of its own, to be put beside `CUB_200_2011/`");
+        builder.note("no `segmentations/` found; it is a download of its own, to be put beside `CUB_200_2011/`");
     }
-    let lists = Lists::read(&mut draft, &home);
-    draft.classes = Some(official_order(&lists.class_names));
+    let lists = Lists::read(&mut builder, &home);
+    builder.classes = Some(official_order(&lists.class_names));
     let images = home.lists.join("images.txt");
-    for row in list::keyed(&mut draft, &images) {
+    for row in list::keyed(&mut builder, &images) {
         let origin = Origin::line(&images, row.line);
-        if let Some(entry) = entry(&mut draft, &home, &lists, &row, origin) {
-            draft.add(entry);
+        if let Some(entry) = entry(&mut builder, &home, &lists, &row, origin) {
+            builder.add(entry);
         }
     }
-    Ok(draft)
+    Ok(builder)
 }
 
 impl Lists {
-    fn read(draft: &mut Draft, home: &Home) -> Self {
-        let mut read = |name: &str| by_number(draft, &home.lists.join(name));
+    fn read(builder: &mut Builder, home: &Home) -> Self {
+        let mut read = |name: &str| by_number(builder, &home.lists.join(name));
         let class_of = read("image_class_labels.txt");
         let split_of = read("train_test_split.txt");
         let class_names = read("classes.txt");
@@ -100,9 +101,9 @@ impl Lists {
 }
 
 /// A list as a map; a number that is listed twice is a problem.
-fn by_number(draft: &mut Draft, list: &Path) -> BTreeMap<String, String> {
+fn by_number(builder: &mut Builder, list: &Path) -> BTreeMap<String, String> {
     let mut values: BTreeMap<String, String> = BTreeMap::new();
-    for Row { line, fields } in list::keyed(draft, list) {
+    for Row { line, fields } in list::keyed(builder, list) {
         let [number, value] = fields.try_into().expect("a keyed row has two fields");
         let Some(first) = values.get(&number) else {
             values.insert(number, value);
@@ -113,7 +114,7 @@ fn by_number(draft: &mut Draft, list: &Path) -> BTreeMap<String, String> {
         } else {
             (ProblemKind::BadRow, format!("number `{number}` has `{value}` here, `{first}` before"))
         };
-        draft.problem(Origin::line(list, line).problem(kind, text));
+        builder.problem(Origin::line(list, line).problem(kind, text));
     }
     values
 }
@@ -131,7 +132,7 @@ fn official_order(class_names: &BTreeMap<String, String>) -> Vec<String> {
 }
 
 fn entry(
-    draft: &mut Draft,
+    builder: &mut Builder,
     home: &Home,
     lists: &Lists,
     row: &Row,
@@ -143,13 +144,13 @@ fn entry(
     let (split, class, boxes) = match parsed {
         Ok(parsed) => parsed,
         Err((kind, text)) => {
-            draft.problem(origin.problem(kind, format!("image {number} {text}")));
+            builder.problem(origin.problem(kind, format!("image {number} {text}")));
             return None;
         }
     };
-    let image = draft.resolve(&home.lists.join("images"), written, &origin)?;
+    let image = builder.resolve(&home.lists.join("images"), written, &origin)?;
     let masks = match &home.segmentations {
-        Some(folder) => vec![draft.resolve(folder, written, &origin)?.with_extension("png")],
+        Some(folder) => vec![builder.resolve(folder, written, &origin)?.with_extension("png")],
         None => Vec::new(),
     };
     Some(Entry { split, class, image, masks, ignore: None, boxes, origin })

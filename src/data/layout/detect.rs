@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::{Layout, cub, folders, folds, glas, oxford_flowers, table, wsol};
+use super::{
+    Layout, coco, cub, folders, folds, glas, oxford_flowers, oxford_pets, path, table, voc, wsol,
+};
 use crate::error::{Error, Result};
 
 /// The layout of the dataset at `path`, or an error that says what was looked for.
@@ -11,6 +13,9 @@ pub(super) fn detect(path: &Path) -> Result<Layout> {
         Layout::Glas => glas::home(path).is_some(),
         Layout::Cub => cub::Home::find(path).is_some(),
         Layout::OxfordFlowers => oxford_flowers::home(path).is_some(),
+        Layout::OxfordPets => oxford_pets::home(path).is_some(),
+        Layout::Voc => voc::home(path).is_some(),
+        Layout::Coco => !coco::lists(path).is_empty(),
         Layout::Wsol => !wsol::folders(path).is_empty(),
         Layout::Folds => !folds::lists(path).is_empty(),
         Layout::Table => !table::lists(path).is_empty(),
@@ -21,6 +26,9 @@ pub(super) fn detect(path: &Path) -> Result<Layout> {
 
 /// `path` was said to have a layout that it does not have.
 pub(super) fn lacks(path: &Path, layout: Layout) -> Error {
+    if let (Layout::Table, Some(error)) = (layout, other_columns(path)) {
+        return error;
+    }
     Error::Data {
         path: path.to_owned(),
         problem: format!("this is no `{layout}` dataset"),
@@ -28,7 +36,33 @@ pub(super) fn lacks(path: &Path, layout: Layout) -> Error {
     }
 }
 
+/// A list whose columns are called otherwise than those of a table.
+fn other_columns(path: &Path) -> Option<Error> {
+    let (list, columns) = table::other_columns(path)?;
+    let columns: Vec<_> = columns.iter().map(|name| format!("`{name}`")).collect();
+    Some(Error::Data {
+        path: list,
+        problem: format!("the columns are {}, not those of a table of images", columns.join(", ")),
+        remedy: format!(
+            "the first line must name a column of images ({}) and one of classes ({}), and may name \
+             {} and {}",
+            table::IMAGE.map(|name| format!("`{name}`")).join(", "),
+            table::LABEL.map(|name| format!("`{name}`")).join(", "),
+            table::MASK.map(|name| format!("`{name}`")).join(", "),
+            table::SPLIT.map(|name| format!("`{name}`")).join(", "),
+        ),
+    })
+}
+
 fn unknown(path: &Path) -> Error {
+    if path.is_file()
+        && let Some(error) = other_columns(path)
+    {
+        return error;
+    }
+    if let Some(hint) = flat_images(path) {
+        return hint;
+    }
     let looked_for: Vec<_> = Layout::ALL
         .iter()
         .map(|layout| format!("\n  {:<15} {}", layout.name(), looked_for(*layout)))
@@ -40,11 +74,31 @@ fn unknown(path: &Path) -> Error {
     }
 }
 
+/// A folder of images without classes.
+fn flat_images(path: &Path) -> Option<Error> {
+    let folder = [path.to_owned(), path.join("images")]
+        .into_iter()
+        .find(|folder| path::entries(folder).iter().any(|file| path::is_image(file)))?;
+    let columns = table::other_columns(path).map_or_else(String::new, |(list, columns)| {
+        format!("; `{}` has the columns {}", path::name(&list), columns.join(", "))
+    });
+    Some(Error::Data {
+        path: folder,
+        problem: format!("there are images, but nothing says of which class each is{columns}"),
+        remedy: "put them into one folder per class, as in `train/cat/1.jpg`, or list them in a \
+                 CSV file with the columns `image` and `label`"
+            .to_owned(),
+    })
+}
+
 fn looked_for(layout: Layout) -> &'static str {
     match layout {
         Layout::Glas => "`Grade.csv`, here or one folder down",
         Layout::Cub => "`images.txt` and `image_class_labels.txt`, here or in `CUB_200_2011/`",
         Layout::OxfordFlowers => "`imagelabels.mat` and `setid.mat`, here or one folder down",
+        Layout::OxfordPets => "`images/` and `annotations/trainval.txt`, here or one folder down",
+        Layout::Voc => "`JPEGImages/` and `ImageSets/Main/`, here or up to two folders down",
+        Layout::Coco => "`annotations/instances_*.json`",
         Layout::Wsol => "`train/image_ids.txt`, likewise for `val`, `valcl`, `valpx` or `test`",
         Layout::Folds => "`train*.csv`, `valid*.csv`, `test*.csv` with rows `image,mask,class`",
         Layout::Table => "a CSV file with a header row that has `image` and `label`",
@@ -64,6 +118,15 @@ mod tests {
         assert!(message.contains(&tree.path("").display().to_string()), "{message}");
         for sign in ["Grade.csv", "images.txt", "imagelabels.mat", "train/<class>/"] {
             assert!(message.contains(sign), "{message}");
+        }
+    }
+
+    #[test]
+    fn images_without_classes_are_told_from_no_images() {
+        let tree = Tree::new().png("images/1.png", 4, 4).text("meta.csv", "id,diagnosis\n1,x\n");
+        let message = tree.open().unwrap_err().to_string();
+        for part in ["nothing says of which class", "`meta.csv` has the columns id, diagnosis"] {
+            assert!(message.contains(part), "{message}");
         }
     }
 

@@ -13,8 +13,9 @@ use std::{
 };
 
 use super::{
-    Layout, detect,
-    draft::{Draft, Entry, Origin},
+    Layout,
+    builder::{Builder, Entry, Origin},
+    detect,
     list::{self, Row},
     path, search, split_of_file, table,
 };
@@ -32,6 +33,7 @@ pub(super) fn lists(folder: &Path) -> Vec<(Split, PathBuf)> {
         path.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"))
             && path.is_file()
             && table::Columns::of_file(path).is_none()
+            && !table::is_headed_otherwise(path)
     };
     let candidates = path::entries(folder).into_iter().filter(is_fold);
     let mut lists: Vec<_> =
@@ -40,86 +42,83 @@ pub(super) fn lists(folder: &Path) -> Vec<(Split, PathBuf)> {
     lists
 }
 
-pub(super) fn read(folder: &Path, images: Option<&Path>) -> Result<Draft> {
+pub(super) fn read(folder: &Path, images: Option<&Path>) -> Result<Builder> {
     let lists = lists(folder);
     if lists.is_empty() {
         return Err(detect::lacks(folder, Layout::Folds));
     }
-    let mut draft = Draft::new(Layout::Folds, folder);
+    let mut builder = Builder::new(Layout::Folds, folder);
     let mut rows = Vec::new();
     for (split, list) in &lists {
-        let of_list = list::separated(&mut draft, list, b',', b'|').into_iter();
+        let of_list = list::separated(&mut builder, list, b',', b'|').into_iter();
         rows.extend(of_list.map(|row| (*split, list, row)));
     }
     let written: Vec<&str> = rows.iter().map(|(_, _, row)| row.get(0)).collect();
-    use_images(&mut draft, folder, images, &written)?;
-    choose_rule(&mut draft, rows.iter().map(|(_, _, row)| row.get(1)));
-    draft.classes = read_encoding(&mut draft, &folder.join("encoding.yaml"));
+    use_images(&mut builder, folder, images, &written)?;
+    choose_rule(&mut builder, rows.iter().map(|(_, _, row)| row.get(1)));
+    builder.classes = read_encoding(&mut builder, &folder.join("encoding.yaml"));
     for (split, list, row) in &rows {
-        if let Some(entry) = entry(&mut draft, *split, row, Origin::line(list, row.line)) {
-            draft.add(entry);
+        if let Some(entry) = entry(&mut builder, *split, row, Origin::line(list, row.line)) {
+            builder.add(entry);
         }
     }
-    Ok(draft)
+    Ok(builder)
 }
 
 /// Settles where the images of `written` paths are, and tells if that is elsewhere.
 pub(super) fn use_images(
-    draft: &mut Draft,
+    builder: &mut Builder,
     lists: &Path,
     images: Option<&Path>,
     written: &[&str],
 ) -> Result<()> {
     let images = images.map(path::absolute).transpose()?;
-    draft.root = search::image_root(lists, images.as_deref(), written);
-    if draft.root != lists {
-        draft.note(format!("images are read from `{}`", draft.root.display()));
+    builder.root = search::image_root(lists, images.as_deref(), written);
+    if builder.root != lists {
+        builder.note(format!("images are read from `{}`", builder.root.display()));
     }
     Ok(())
 }
 
 /// Masks keep the meaning they have in the tree they come from.
-fn choose_rule<'a>(draft: &mut Draft, mut masks: impl Iterator<Item = &'a str>) {
+fn choose_rule<'a>(builder: &mut Builder, mut masks: impl Iterator<Item = &'a str>) {
     let Some(mask) = masks.find(|mask| !mask.is_empty()) else { return };
     let (rule, tree) = match mask.split(['/', '\\']).next() {
         Some("segmentations") => (MaskRule::Votes, "segmentations"),
         Some("segmim") => (MaskRule::NotBlue, "segmim"),
         _ => return,
     };
-    draft.mask_rule = rule;
+    builder.mask_rule = rule;
     let meaning = match rule {
         MaskRule::Votes => "the votes of annotators (`votes`)",
         _ => "Oxford's blue background (`not-blue`)",
     };
-    draft.note(format!("masks are in `{tree}/` and therefore read as {meaning}"));
+    builder.note(format!("masks are in `{tree}/` and therefore read as {meaning}"));
 }
 
-fn entry(draft: &mut Draft, split: Split, row: &Row, origin: Origin) -> Option<Entry> {
+fn entry(builder: &mut Builder, split: Split, row: &Row, origin: Origin) -> Option<Entry> {
     if row.fields.len() != 3 || row.get(0).is_empty() {
         let text = format!("found {} fields in place of `image,mask,class`", row.fields.len());
-        draft.problem(origin.problem(ProblemKind::BadRow, text));
+        builder.problem(origin.problem(ProblemKind::BadRow, text));
         return None;
     }
-    let root = draft.root.clone();
-    let image = draft.resolve(&root, row.get(0), &origin)?;
-    let masks = match row.get(1) {
-        "" => Vec::new(),
-        written => vec![draft.resolve(&root, written, &origin)?],
-    };
+    let root = builder.root.clone();
+    let image = builder.resolve(&root, row.get(0), &origin)?;
+    let masks = builder.resolve_masks(&root, row.get(1), &origin)?;
     let class = row.get(2).to_owned();
     Some(Entry { split, class, image, masks, ignore: None, boxes: Vec::new(), origin })
 }
 
 /// The class names in the order of their codes, if there is an encoding.
-fn read_encoding(draft: &mut Draft, file: &Path) -> Option<Vec<String>> {
+fn read_encoding(builder: &mut Builder, file: &Path) -> Option<Vec<String>> {
     if !file.is_file() {
         return None;
     }
-    let text = list::read_text(draft, file)?;
+    let text = list::read_text(builder, file)?;
     match parse_encoding(&text) {
         Ok(classes) => Some(classes),
         Err(reason) => {
-            draft.problem(Problem::of_file(ProblemKind::UnreadableList, file, reason));
+            builder.problem(Problem::of_file(ProblemKind::UnreadableList, file, reason));
             None
         }
     }

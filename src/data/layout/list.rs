@@ -7,7 +7,7 @@ use std::{io, path::Path};
 
 use csv::{ReaderBuilder, Trim};
 
-use super::draft::Draft;
+use super::builder::Builder;
 use crate::{
     data::problem::{Problem, ProblemKind},
     regular::read_bounded,
@@ -35,8 +35,8 @@ impl Row {
 /// The rows of a separated file; none, and a problem, if it cannot be read.
 ///
 /// Fields may be quoted by `quote`, and by `"` as a whole.
-pub(super) fn separated(draft: &mut Draft, path: &Path, delimiter: u8, quote: u8) -> Vec<Row> {
-    let Some(text) = read_text(draft, path) else { return Vec::new() };
+pub(super) fn separated(builder: &mut Builder, path: &Path, delimiter: u8, quote: u8) -> Vec<Row> {
+    let Some(text) = read_text(builder, path) else { return Vec::new() };
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -53,8 +53,8 @@ pub(super) fn separated(draft: &mut Draft, path: &Path, delimiter: u8, quote: u8
 }
 
 /// The rows `key rest` of a list whose keys hold no spaces; empty lines are skipped.
-pub(super) fn keyed(draft: &mut Draft, path: &Path) -> Vec<Row> {
-    let Some(text) = read_text(draft, path) else { return Vec::new() };
+pub(super) fn keyed(builder: &mut Builder, path: &Path) -> Vec<Row> {
+    let Some(text) = read_text(builder, path) else { return Vec::new() };
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let row = |(index, line): (usize, &str)| {
         let (key, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
@@ -64,17 +64,17 @@ pub(super) fn keyed(draft: &mut Draft, path: &Path) -> Vec<Row> {
 }
 
 /// The text of a list without its byte-order mark; nothing, and a problem, if it is not text.
-pub(super) fn read_text(draft: &mut Draft, path: &Path) -> Option<String> {
+pub(super) fn read_text(builder: &mut Builder, path: &Path) -> Option<String> {
     match decode(path) {
         Ok((text, had_mark)) => {
             if had_mark {
-                draft.note(format!("skipped the byte-order mark of `{}`", path.display()));
+                builder.note(format!("skipped the byte-order mark of `{}`", path.display()));
             }
             Some(text)
         }
         Err(error) => {
             let text = format!("list cannot be read ({error})");
-            draft.problem(Problem::of_file(ProblemKind::UnreadableList, path, text));
+            builder.problem(Problem::of_file(ProblemKind::UnreadableList, path, text));
             None
         }
     }
@@ -100,11 +100,11 @@ mod tests {
     use super::*;
     use crate::data::layout::{Layout, tree::Tree};
 
-    fn rows(content: &[u8]) -> (Vec<Vec<String>>, Draft) {
+    fn rows(content: &[u8]) -> (Vec<Vec<String>>, Builder) {
         let tree = Tree::new().bytes("list.csv", content);
-        let mut draft = Draft::new(Layout::Table, &tree.path(""));
-        let rows = separated(&mut draft, &tree.path("list.csv"), b',', b'|');
-        (rows.into_iter().map(|row| row.fields).collect(), draft)
+        let mut builder = Builder::new(Layout::Table, &tree.path(""));
+        let rows = separated(&mut builder, &tree.path("list.csv"), b',', b'|');
+        (rows.into_iter().map(|row| row.fields).collect(), builder)
     }
 
     #[test]
@@ -121,23 +121,23 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_is_skipped_and_mentioned() {
-        let (rows, draft) = rows(b"\xEF\xBB\xBFa,b");
+        let (rows, builder) = rows(b"\xEF\xBB\xBFa,b");
         assert_eq!(rows, [["a", "b"]]);
-        assert!(draft.notes()[0].contains("byte-order mark"));
+        assert!(builder.notes()[0].contains("byte-order mark"));
     }
 
     #[test]
     fn bytes_that_are_not_text_are_a_problem() {
-        let (rows, draft) = rows(b"\xFF\xFEa\0,\0b\0");
+        let (rows, builder) = rows(b"\xFF\xFEa\0,\0b\0");
         assert!(rows.is_empty());
-        assert_eq!(draft.problems()[0].kind, ProblemKind::UnreadableList);
+        assert_eq!(builder.problems()[0].kind, ProblemKind::UnreadableList);
     }
 
     #[test]
     fn a_keyed_list_keeps_the_spaces_of_its_values() {
         let tree = Tree::new().text("images.txt", "7 a b.jpg\r\n\r\n 9   c.jpg \n");
-        let mut draft = Draft::new(Layout::Cub, &tree.path(""));
-        let rows = keyed(&mut draft, &tree.path("images.txt"));
+        let mut builder = Builder::new(Layout::Cub, &tree.path(""));
+        let rows = keyed(&mut builder, &tree.path("images.txt"));
         assert_eq!((rows[0].get(0), rows[0].get(1), rows[0].line), ("7", "a b.jpg", 1));
         assert_eq!((rows[1].get(0), rows[1].get(1), rows[1].line), ("9", "c.jpg", 3));
     }

@@ -3,27 +3,30 @@
 //! One file per layout turns what is on disk into rows; the rest is shared:
 //!
 //! ```text
-//! detect ─▶ glas | cub | oxford_flowers | folders | folds | table | wsol
+//! detect ─▶ glas | cub | oxford_flowers | oxford_pets | voc | coco | folders | folds | table | wsol
 //!                │ list files (list, mat)
 //!                │ where a path leads (path, search)
 //!                ▼
-//!              draft ─▶ Dataset { samples, notes, problems }
+//!              builder ─▶ Dataset { samples, notes, problems }
 //! ```
 
+mod builder;
+mod coco;
 mod cub;
 mod detect;
-mod draft;
 mod folders;
 mod folds;
 mod glas;
 mod list;
 mod mat;
 mod oxford_flowers;
+mod oxford_pets;
 mod path;
 mod search;
 mod table;
 #[cfg(test)]
 pub(crate) mod tree;
+mod voc;
 mod whole;
 mod wsol;
 
@@ -34,7 +37,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use self::draft::Draft;
+use self::builder::Builder;
 pub use self::path::is_image;
 use super::{Dataset, Split, mask::MaskRule};
 use crate::error::{Error, Result};
@@ -49,6 +52,12 @@ pub enum Layout {
     Cub,
     /// Oxford flowers 102 as distributed: `jpg/`, `segmim/`, two `.mat` files.
     OxfordFlowers,
+    /// The Oxford-IIIT pets as distributed: `images/`, `annotations/`.
+    OxfordPets,
+    /// Pascal VOC as distributed, images of one class.
+    Voc,
+    /// COCO's `instances_*.json`, images of one category.
+    Coco,
     /// `train|valid|test/<class>/*`, with an optional parallel `masks/` tree.
     Folders,
     /// Header-less `image,mask,class` files, one per split, as published with the paper.
@@ -68,14 +77,19 @@ pub struct OpenOptions {
     pub images: Option<PathBuf>,
     /// What counts as foreground; the layout's own rule if absent.
     pub mask_rule: Option<MaskRule>,
+    /// Takes pictures in class folders for images even if they are named like masks.
+    pub no_mask_names: bool,
 }
 
 impl Layout {
     /// All layouts, in the order they are tried.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Glas,
         Self::Cub,
         Self::OxfordFlowers,
+        Self::OxfordPets,
+        Self::Voc,
+        Self::Coco,
         Self::Wsol,
         Self::Folds,
         Self::Table,
@@ -88,6 +102,9 @@ impl Layout {
             Self::Glas => "glas",
             Self::Cub => "cub",
             Self::OxfordFlowers => "oxford-flowers",
+            Self::OxfordPets => "oxford-pets",
+            Self::Voc => "voc",
+            Self::Coco => "coco",
             Self::Folders => "folders",
             Self::Folds => "folds",
             Self::Table => "table",
@@ -123,16 +140,19 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Dataset> {
         Some(layout) => layout,
         None => detect::detect(&path)?,
     };
-    let draft = read(layout, &path, options)?;
-    draft.finish(options.mask_rule)
+    let builder = read(layout, &path, options)?;
+    builder.finish(options.mask_rule)
 }
 
-fn read(layout: Layout, path: &Path, options: &OpenOptions) -> Result<Draft> {
+fn read(layout: Layout, path: &Path, options: &OpenOptions) -> Result<Builder> {
     match layout {
         Layout::Glas => glas::read(path),
         Layout::Cub => cub::read(path),
         Layout::OxfordFlowers => oxford_flowers::read(path),
-        Layout::Folders => folders::read(path),
+        Layout::OxfordPets => oxford_pets::read(path),
+        Layout::Voc => voc::read(path),
+        Layout::Coco => coco::read(path),
+        Layout::Folders => folders::read(path, !options.no_mask_names),
         Layout::Folds => folds::read(path, options.images.as_deref()),
         Layout::Table => table::read(path, options.images.as_deref()),
         Layout::Wsol => wsol::read(path, options.images.as_deref()),

@@ -14,9 +14,9 @@ use std::{
 };
 
 use super::{
-    Layout, detect,
-    draft::{Draft, Entry, Origin},
-    mat, path,
+    Layout,
+    builder::{Builder, Entry, Origin},
+    detect, mat, path,
 };
 use crate::{
     data::{
@@ -37,58 +37,58 @@ pub(super) fn home(path: &Path) -> Option<PathBuf> {
     std::iter::once(path.to_owned()).chain(path::subfolders(path)).find(has_lists)
 }
 
-pub(super) fn read(path: &Path) -> Result<Draft> {
+pub(super) fn read(path: &Path) -> Result<Builder> {
     let root = home(path).ok_or_else(|| detect::lacks(path, Layout::OxfordFlowers))?;
-    let mut draft = Draft::new(Layout::OxfordFlowers, &root);
-    draft.mask_rule = MaskRule::NotBlue;
+    let mut builder = Builder::new(Layout::OxfordFlowers, &root);
+    builder.mask_rule = MaskRule::NotBlue;
     let has_masks = root.join("segmim").is_dir();
     if !has_masks {
-        draft.note("no `segmim/` found; it is a download of its own, to be put beside `jpg/`");
+        builder.note("no `segmim/` found; it is a download of its own, to be put beside `jpg/`");
     }
-    let labels = read_array(&mut draft, &root.join("imagelabels.mat"), "labels");
+    let labels = read_array(&mut builder, &root.join("imagelabels.mat"), "labels");
     let sets = root.join("setid.mat");
     let mut listed = 0;
     for (name, split) in SPLITS {
-        for number in read_array(&mut draft, &sets, name) {
+        for number in read_array(&mut builder, &sets, name) {
             listed += 1;
-            add(&mut draft, split, number, &labels, has_masks);
+            add(&mut builder, split, number, &labels, has_masks);
         }
     }
     if listed < labels.len() {
-        draft.note(format!("labelled images that are in no split: {}", labels.len() - listed));
+        builder.note(format!("labelled images that are in no split: {}", labels.len() - listed));
     }
-    Ok(draft)
+    Ok(builder)
 }
 
 /// One array of a list file; none, and a problem, if it cannot be read.
-fn read_array(draft: &mut Draft, file: &Path, name: &str) -> Vec<f64> {
+fn read_array(builder: &mut Builder, file: &Path, name: &str) -> Vec<f64> {
     let missing = || format!("has no array `{name}`");
     let array = mat::read(file)
         .and_then(|mut arrays: BTreeMap<_, _>| arrays.remove(name).ok_or_else(missing));
     array.unwrap_or_else(|reason| {
-        draft.problem(Problem::of_file(ProblemKind::UnreadableList, file, reason));
+        builder.problem(Problem::of_file(ProblemKind::UnreadableList, file, reason));
         Vec::new()
     })
 }
 
-fn add(draft: &mut Draft, split: Split, number: f64, labels: &[f64], has_masks: bool) {
-    let origin = Origin::file(&draft.root.join("setid.mat"));
+fn add(builder: &mut Builder, split: Split, number: f64, labels: &[f64], has_masks: bool) {
+    let origin = Origin::file(&builder.root.join("setid.mat"));
     // Not a number, negative or fractional: all compare unequal to what they are cut to.
     let index = number as usize;
     let label = labels.get(index.wrapping_sub(1)).copied().filter(|_| index as f64 == number);
     let Some(label) = label else {
         let text = format!("image {number} of `{split}` has no label in `imagelabels.mat`");
-        draft.problem(origin.problem(ProblemKind::BadRow, text));
+        builder.problem(origin.problem(ProblemKind::BadRow, text));
         return;
     };
     if !(1.0..=1e6).contains(&label) || label.fract() != 0.0 {
         let text = format!("image {number} has label {label}, not a class number");
-        draft.problem(origin.problem(ProblemKind::UnknownClass, text));
+        builder.problem(origin.problem(ProblemKind::UnknownClass, text));
         return;
     }
-    let image = draft.root.join(format!("jpg/image_{index:05}.jpg"));
-    let mask = has_masks.then(|| draft.root.join(format!("segmim/segmim_{index:05}.jpg")));
-    draft.add(Entry {
+    let image = builder.root.join(format!("jpg/image_{index:05}.jpg"));
+    let mask = has_masks.then(|| builder.root.join(format!("segmim/segmim_{index:05}.jpg")));
+    builder.add(Entry {
         split,
         class: (label as u64 - 1).to_string(),
         image,

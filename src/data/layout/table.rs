@@ -15,8 +15,9 @@ use std::{
 };
 
 use super::{
-    Layout, detect,
-    draft::{Draft, Entry, Origin},
+    Layout,
+    builder::{Builder, Entry, Origin},
+    detect,
     list::{self, Row},
     path, split_named, split_of_file,
 };
@@ -28,6 +29,16 @@ use crate::{
 
 /// A header row longer than this is none.
 const MAX_HEADER: u64 = 64 << 10;
+
+/// What a column of image files may be called.
+pub(super) const IMAGE: [&str; 8] =
+    ["image", "file", "filename", "path", "file_name", "filepath", "image_path", "img"];
+/// What a column of classes may be called.
+pub(super) const LABEL: [&str; 4] = ["label", "class", "class_name", "category"];
+/// What a column of mask files may be called.
+pub(super) const MASK: [&str; 2] = ["mask", "mask_path"];
+/// What a column of splits may be called.
+pub(super) const SPLIT: [&str; 2] = ["split", "set"];
 
 /// Which column holds what.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,68 +53,104 @@ pub(super) struct Columns {
 impl Columns {
     /// The columns named by the first line of a file; nothing if it is not a header.
     pub(super) fn of_file(path: &Path) -> Option<Self> {
-        let mut start = Vec::new();
-        regular::open(path).ok()?.take(MAX_HEADER).read_to_end(&mut start).ok()?;
-        let text = String::from_utf8_lossy(&start);
-        let header = text.trim_start_matches('\u{FEFF}').lines().next()?.split('\r').next()?;
-        [b',', b';', b'\t'].into_iter().find_map(|delimiter| Self::of_header(header, delimiter))
+        let header = first_line(path)?;
+        DELIMITERS.into_iter().find_map(|delimiter| Self::of_header(&header, delimiter))
     }
 
     fn of_header(header: &str, delimiter: u8) -> Option<Self> {
-        let clean = |name: &str| name.trim().trim_matches('"').trim().to_ascii_lowercase();
-        let names: Vec<String> = header.split(char::from(delimiter)).map(clean).collect();
+        let names: Vec<String> =
+            fields(header, delimiter).iter().map(|name| name.to_ascii_lowercase()).collect();
         let column = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
         Some(Self {
             delimiter,
-            image: column(&["image", "file", "filename", "path"])?,
-            label: column(&["label", "class"])?,
-            mask: column(&["mask"]),
-            split: column(&["split"]),
+            image: column(&IMAGE)?,
+            label: column(&LABEL)?,
+            mask: column(&MASK),
+            split: column(&SPLIT),
         })
     }
 }
 
-/// The files at `path` that have a header: itself, or those in it.
-pub(super) fn lists(path: &Path) -> Vec<(PathBuf, Columns)> {
+const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
+
+/// The first line of a file, without a byte-order mark.
+fn first_line(path: &Path) -> Option<String> {
+    let mut start = Vec::new();
+    regular::open(path).ok()?.take(MAX_HEADER).read_to_end(&mut start).ok()?;
+    let text = String::from_utf8_lossy(&start);
+    let line = text.trim_start_matches('\u{FEFF}').lines().next()?.split('\r').next()?;
+    Some(line.to_owned())
+}
+
+fn fields(line: &str, delimiter: u8) -> Vec<&str> {
+    line.split(char::from(delimiter)).map(|name| name.trim().trim_matches('"').trim()).collect()
+}
+
+/// Whether the first line of a list names no image, as the header of a table of other columns.
+pub(super) fn is_headed_otherwise(path: &Path) -> bool {
+    let names_image = |field: &&str| path::is_image(Path::new(field.trim_matches('|')));
+    first_line(path)
+        .is_some_and(|line| !line.trim().is_empty() && !fields(&line, b',').iter().any(names_image))
+}
+
+/// The first list at `path` that has a header of other columns, with these.
+pub(super) fn other_columns(path: &Path) -> Option<(PathBuf, Vec<String>)> {
+    let list = list_files(path)
+        .into_iter()
+        .find(|list| Columns::of_file(list).is_none() && is_headed_otherwise(list))?;
+    let line = first_line(&list)?;
+    let columns = DELIMITERS.map(|delimiter| fields(&line, delimiter));
+    let columns =
+        columns.into_iter().max_by_key(Vec::len)?.into_iter().map(str::to_owned).collect();
+    Some((list, columns))
+}
+
+/// The files at `path` that may be lists: itself, or those in it.
+fn list_files(path: &Path) -> Vec<PathBuf> {
     let files = if path.is_dir() { path::entries(path) } else { vec![path.to_owned()] };
     let is_list = |path: &PathBuf| {
         let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
         path.is_file() && ["csv", "tsv", "txt"].iter().any(|known| end.eq_ignore_ascii_case(known))
     };
-    let with_columns = |path: PathBuf| Columns::of_file(&path).map(|columns| (path, columns));
-    files.into_iter().filter(is_list).filter_map(with_columns).collect()
+    files.into_iter().filter(is_list).collect()
 }
 
-pub(super) fn read(path: &Path, images: Option<&Path>) -> Result<Draft> {
+/// The files at `path` that have a header: itself, or those in it.
+pub(super) fn lists(path: &Path) -> Vec<(PathBuf, Columns)> {
+    let with_columns = |path: PathBuf| Columns::of_file(&path).map(|columns| (path, columns));
+    list_files(path).into_iter().filter_map(with_columns).collect()
+}
+
+pub(super) fn read(path: &Path, images: Option<&Path>) -> Result<Builder> {
     let lists = lists(path);
     let Some((first, _)) = lists.first() else {
         return Err(detect::lacks(path, Layout::Table));
     };
     let folder = first.parent().expect("a file is in a folder").to_owned();
-    let mut draft = Draft::new(Layout::Table, &folder);
+    let mut builder = Builder::new(Layout::Table, &folder);
     if let Some(images) = images {
-        draft.root = path::absolute(images)?;
-        draft.note(format!("images are read from `{}`", draft.root.display()));
+        builder.root = path::absolute(images)?;
+        builder.note(format!("images are read from `{}`", builder.root.display()));
     }
     for (list, columns) in &lists {
-        read_list(&mut draft, list, columns);
+        read_list(&mut builder, list, columns);
     }
-    Ok(draft)
+    Ok(builder)
 }
 
-fn read_list(draft: &mut Draft, list: &Path, columns: &Columns) {
+fn read_list(builder: &mut Builder, list: &Path, columns: &Columns) {
     let split = split_of_file(list).unwrap_or(Split::Train);
-    let rows = list::separated(draft, list, columns.delimiter, b'"');
+    let rows = list::separated(builder, list, columns.delimiter, b'"');
     for row in rows.iter().skip(1) {
         let origin = Origin::line(list, row.line);
-        if let Some(entry) = entry(draft, columns, split, row, origin) {
-            draft.add(entry);
+        if let Some(entry) = entry(builder, columns, split, row, origin) {
+            builder.add(entry);
         }
     }
 }
 
 fn entry(
-    draft: &mut Draft,
+    builder: &mut Builder,
     columns: &Columns,
     split: Split,
     row: &Row,
@@ -119,15 +166,13 @@ fn entry(
             }
             Some(_) => "there is no image in this row".to_owned(),
         };
-        draft.problem(origin.problem(ProblemKind::BadRow, text));
+        builder.problem(origin.problem(ProblemKind::BadRow, text));
         return None;
     };
-    let root = draft.root.clone();
-    let image = draft.resolve(&root, image, &origin)?;
-    let masks = match columns.mask.map_or("", |column| row.get(column)) {
-        "" => Vec::new(),
-        written => vec![draft.resolve(&root, written, &origin)?],
-    };
+    let root = builder.root.clone();
+    let image = builder.resolve(&root, image, &origin)?;
+    let masks =
+        builder.resolve_masks(&root, columns.mask.map_or("", |column| row.get(column)), &origin)?;
     let class = row.get(columns.label).to_owned();
     Some(Entry { split, class, image, masks, ignore: None, boxes: Vec::new(), origin })
 }
@@ -161,6 +206,18 @@ mod tests {
             assert_eq!((dataset.train.len(), dataset.valid.len()), (1, 1));
             assert_eq!(dataset.train[0].truth.masks, [tree.path("masks/1.png")]);
         }
+    }
+
+    #[test]
+    fn a_row_may_name_several_masks() {
+        let tree = tree(
+            "image,label,mask\nscans/1.png,sick,masks/1.png; masks/2.png\nscans/2.png,well,\n",
+        )
+        .mask("masks/2.png", 4, 4);
+        let dataset = tree.open().unwrap();
+        let both = [tree.path("masks/1.png"), tree.path("masks/2.png")];
+        assert_eq!(dataset.train[0].truth.masks, both);
+        assert_eq!(kinds(&dataset), [] as [&str; 0]);
     }
 
     #[test]

@@ -39,6 +39,17 @@ impl Tree {
         self
     }
 
+    /// Adds a PNG, whatever the extension, of as many colours as a photo has.
+    pub(crate) fn noise(self, name: &str, width: u32, height: u32) -> Self {
+        let sum = name.bytes().fold(7_u32, |sum, byte| sum.wrapping_mul(31) + u32::from(byte));
+        let level = |x: u32, y: u32, by: u32| ((x * 37 + y * 91 + sum) * by % 251) as u8;
+        let target = self.parent_of(name);
+        RgbImage::from_fn(width, height, |x, y| Rgb([level(x, y, 1), level(y, x, 3), x as u8]))
+            .save_with_format(target, ImageFormat::Png)
+            .unwrap();
+        self
+    }
+
     /// Adds a grey PNG that is 255 in its left half and 0 in its right half.
     pub(crate) fn mask(self, name: &str, width: u32, height: u32) -> Self {
         let target = self.parent_of(name);

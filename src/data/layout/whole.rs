@@ -1,9 +1,12 @@
 //! What only shows once all rows are in: the order of classes, and what is lacking.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use crate::data::{
-    Dataset, Split,
+    Dataset, MaskRule, Split, mask,
     problem::{Problem, ProblemKind},
 };
 
@@ -42,17 +45,30 @@ pub(super) fn check_classes(dataset: &mut Dataset) {
     dataset.problems.extend(found);
 }
 
+/// Larger masks are not decoded to find out what they mean.
+const MAX_MEGAPIXELS: u32 = 50;
+
+/// Reads masks as trimaps if they hold 1, 2 and 3 only: by the usual rule all would be object.
+pub(super) fn recognize_trimaps(dataset: &mut Dataset) {
+    let masks: Vec<&Path> = dataset
+        .samples()
+        .flat_map(|(_, sample)| sample.truth.masks.iter().map(PathBuf::as_path))
+        .collect();
+    if !mask::are_trimaps(&masks, MAX_MEGAPIXELS) {
+        return;
+    }
+    dataset.mask_rule = MaskRule::Trimap;
+    dataset.notes.push(
+        "masks hold the numbers of trimaps, and are read so: 1 is the object, 2 background, 3 not \
+         scored; `--mask-rule non-zero` says otherwise"
+            .to_owned(),
+    );
+}
+
 /// Tells what absent splits and masks mean.
 pub(super) fn note_splits(dataset: &mut Dataset) {
     if dataset.train.is_empty() {
         dataset.notes.push("no `train` split: the dataset can be evaluated on only".to_owned());
-    } else if dataset.valid.is_empty() {
-        let images = dataset.train.len();
-        // A fifth of each class, rounded up: the published rule.
-        let cut: usize = dataset.class_counts(Split::Train).iter().map(|n| n.div_ceil(5)).sum();
-        dataset.notes.push(format!(
-            "no `valid` split: training will cut 20 % of each class from `train`, {cut} of {images} images"
-        ));
     }
     if dataset.samples().all(|(_, sample)| sample.truth.masks.is_empty()) {
         dataset

@@ -15,8 +15,9 @@ use std::{
 };
 
 use super::{
-    Layout, detect,
-    draft::{Draft, Entry, Origin},
+    Layout,
+    builder::{Builder, Entry, Origin},
+    detect,
     folds::use_images,
     list::{self, Row},
 };
@@ -55,15 +56,15 @@ pub(super) fn folders(path: &Path) -> Vec<(PathBuf, Split)> {
     FOLDERS.map(folder).into_iter().filter(has_ids).collect()
 }
 
-pub(super) fn read(path: &Path, images: Option<&Path>) -> Result<Draft> {
+pub(super) fn read(path: &Path, images: Option<&Path>) -> Result<Builder> {
     let folders = folders(path);
     if folders.is_empty() {
         return Err(detect::lacks(path, Layout::Wsol));
     }
-    let mut draft = Draft::new(Layout::Wsol, path);
+    let mut builder = Builder::new(Layout::Wsol, path);
     let mut listed: Vec<(String, Listed)> = Vec::new();
     for (folder, split) in &folders {
-        let found = read_folder(&mut draft, folder, *split);
+        let found = read_folder(&mut builder, folder, *split);
         if folder.ends_with("valpx") {
             merge(&mut listed, found);
         } else {
@@ -71,13 +72,13 @@ pub(super) fn read(path: &Path, images: Option<&Path>) -> Result<Draft> {
         }
     }
     let written: Vec<&str> = listed.iter().map(|(id, _)| id.as_str()).collect();
-    use_images(&mut draft, path, images, &written)?;
+    use_images(&mut builder, path, images, &written)?;
     for (id, listed) in listed {
-        if let Some(entry) = entry(&mut draft, &id, listed) {
-            draft.add(entry);
+        if let Some(entry) = entry(&mut builder, &id, listed) {
+            builder.add(entry);
         }
     }
-    Ok(draft)
+    Ok(builder)
 }
 
 /// Images of `valpx` that `valcl` has too are the same images with more known about them.
@@ -93,11 +94,11 @@ fn merge(listed: &mut Vec<(String, Listed)>, found: Vec<(String, Listed)>) {
     }
 }
 
-fn read_folder(draft: &mut Draft, folder: &Path, split: Split) -> Vec<(String, Listed)> {
+fn read_folder(builder: &mut Builder, folder: &Path, split: Split) -> Vec<(String, Listed)> {
     let labels = folder.join("class_labels.txt");
-    let rows = list::separated(draft, &labels, b',', b'"');
+    let rows = list::separated(builder, &labels, b',', b'"');
     let label_of: BTreeMap<&str, &str> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-    let places = read_places(draft, &folder.join("localization.txt"));
+    let places = read_places(builder, &folder.join("localization.txt"));
     let ids = folder.join("image_ids.txt");
     let listed = |row: Row| {
         let id = row.get(0);
@@ -105,20 +106,20 @@ fn read_folder(draft: &mut Draft, folder: &Path, split: Split) -> Vec<(String, L
         let places = places.get(id).cloned().unwrap_or_default();
         (id.to_owned(), Listed { split, label, places, origin: Origin::line(&ids, row.line) })
     };
-    list::separated(draft, &ids, b',', b'"').into_iter().map(listed).collect()
+    list::separated(builder, &ids, b',', b'"').into_iter().map(listed).collect()
 }
 
-fn read_places(draft: &mut Draft, list: &Path) -> BTreeMap<String, Vec<Place>> {
+fn read_places(builder: &mut Builder, list: &Path) -> BTreeMap<String, Vec<Place>> {
     let mut places: BTreeMap<String, Vec<Place>> = BTreeMap::new();
     if !list.is_file() {
         return places;
     }
-    for row in list::separated(draft, list, b',', b'"') {
+    for row in list::separated(builder, list, b',', b'"') {
         match parse_place(&row) {
             Some(place) => places.entry(row.get(0).to_owned()).or_default().push(place),
             None => {
                 let text = "expected `image,x0,y0,x1,y1` or `image,mask,ignore`";
-                draft.problem(Origin::line(list, row.line).problem(ProblemKind::BadRow, text));
+                builder.problem(Origin::line(list, row.line).problem(ProblemKind::BadRow, text));
             }
         }
     }
@@ -142,18 +143,18 @@ fn parse_place(row: &Row) -> Option<Place> {
     }
 }
 
-fn entry(draft: &mut Draft, id: &str, listed: Listed) -> Option<Entry> {
+fn entry(builder: &mut Builder, id: &str, listed: Listed) -> Option<Entry> {
     let Listed { split, label, places, origin } = listed;
-    let root = draft.root.clone();
-    let image = draft.resolve(&root, id, &origin)?;
+    let root = builder.root.clone();
+    let image = builder.resolve(&root, id, &origin)?;
     let (mut masks, mut ignored, mut boxes) = (Vec::new(), None, Vec::new());
     for place in places {
         match place {
             Place::Box(found) => boxes.push(found),
             Place::Mask { mask, ignore } => {
-                masks.push(draft.resolve(&root, &mask, &origin)?);
+                masks.push(builder.resolve(&root, &mask, &origin)?);
                 if !ignore.is_empty() {
-                    ignored = Some(draft.resolve(&root, &ignore, &origin)?);
+                    ignored = Some(builder.resolve(&root, &ignore, &origin)?);
                 }
             }
         }

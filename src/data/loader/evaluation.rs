@@ -3,6 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use image::RgbImage;
@@ -94,6 +95,23 @@ pub struct EvalImages {
     images: Ordered<Result<EvalImage>>,
     source: Arc<Source>,
     index: usize,
+}
+
+/// How often whoever waits for an image looks up.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+impl EvalImages {
+    /// The next image, unless `stop` says so while it is waited for.
+    ///
+    /// A file that takes long to decode must not keep a wish to stop waiting.
+    pub fn next_unless(&mut self, stop: impl Fn() -> bool) -> Option<Result<EvalImage>> {
+        while !stop() {
+            if self.images.wait(PATIENCE) {
+                return self.next();
+            }
+        }
+        None
+    }
 }
 
 impl Iterator for EvalImages {

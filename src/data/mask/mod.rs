@@ -7,6 +7,8 @@
 
 mod pixel_label;
 
+use std::{collections::BTreeSet, path::Path};
+
 use pixel_label::PixelLabel;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +33,8 @@ pub enum MaskRule {
     Votes,
     /// Everything far enough from Oxford's blue background.
     NotBlue,
+    /// Everything but 0, as Pascal VOC has it: 255 is undecided and therefore not scored.
+    Void255,
     /// 1 is foreground, 2 background, 3 undecided and therefore not scored.
     ///
     /// Any other number is an error, 0 included: such a file is not a trimap of this
@@ -114,6 +118,23 @@ pub fn read(
     }
     let ignored = ignored.contains(&true).then_some(ignored);
     Ok(Some(Mask { width: size.0, height: size.1, foreground, ignored }))
+}
+
+/// Mask files that are looked at to find out what their numbers mean.
+const SAMPLE: usize = 8;
+
+/// Whether mask files hold the numbers of a trimap and no others, judged by some of them.
+pub(crate) fn are_trimaps(masks: &[&Path], max_megapixels: u32) -> bool {
+    let step = masks.len().div_ceil(SAMPLE).max(1);
+    let mut seen = BTreeSet::new();
+    for path in masks.iter().step_by(step) {
+        match pixel_label::trimap_numbers(path, max_megapixels) {
+            Some(numbers) => seen.extend(numbers),
+            None => return false,
+        }
+    }
+    // Without background they would be what they seem: masks that cover everything.
+    seen.contains(&1) && seen.contains(&2)
 }
 
 fn count(flags: &[bool]) -> usize {

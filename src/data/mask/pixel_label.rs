@@ -1,6 +1,6 @@
 //! What one mask file says about each pixel.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use image::{DynamicImage, RgbImage};
 
@@ -52,6 +52,11 @@ pub(super) fn read(
             check_size(path, &image, size)?;
             Ok(not_blue(&image.into_rgb8()))
         }
+        MaskRule::Void255 => {
+            let Labels { image, .. } = Labels::read(path, max_megapixels)?;
+            check_size(path, &image, size)?;
+            Ok(colors(&image).map(void_255).collect())
+        }
         MaskRule::Trimap => {
             let Labels { image, .. } = Labels::read(path, max_megapixels)?;
             check_size(path, &image, size)?;
@@ -71,6 +76,28 @@ fn not_blue(image: &RgbImage) -> Vec<PixelLabel> {
     image.pixels().map(|color| pixel_label(square(color) > FAR_FROM_BLUE.pow(2))).collect()
 }
 
+fn void_255(color: [u32; 3]) -> PixelLabel {
+    match color {
+        [0, 0, 0] => PixelLabel::Background,
+        // In colour, the border is what VOC's palette paints it.
+        [255, 255, 255] | [224, 224, 192] => PixelLabel::Undecided,
+        _ => PixelLabel::Foreground,
+    }
+}
+
+/// The numbers a file holds, if all are those of a trimap.
+pub(super) fn trimap_numbers(path: &Path, max_megapixels: u32) -> Option<BTreeSet<u32>> {
+    let Labels { image, exact } = Labels::read(path, max_megapixels).ok()?;
+    let mut numbers = BTreeSet::new();
+    for [red, green, blue] in colors(&image) {
+        if !exact || !(1..=3).contains(&red) || red != green || green != blue {
+            return None;
+        }
+        numbers.insert(red);
+    }
+    Some(numbers)
+}
+
 fn trimap(path: &Path, image: &DynamicImage) -> Result<Vec<PixelLabel>> {
     let judge = |color: [u32; 3]| match color {
         [1, 1, 1] => Ok(PixelLabel::Foreground),
@@ -78,7 +105,7 @@ fn trimap(path: &Path, image: &DynamicImage) -> Result<Vec<PixelLabel>> {
         [3, 3, 3] => Ok(PixelLabel::Undecided),
         [value, ..] => {
             let problem = format!("trimap with the value {value}; there are only 1, 2 and 3");
-            Err(unusable(path, problem, "fix the file, or set `data.mask_rule` to what it is"))
+            Err(unusable(path, problem, "fix the file, or say what it is with `--mask-rule`"))
         }
     };
     colors(image).map(judge).collect()

@@ -132,11 +132,34 @@ fn a_trimap_has_foreground_background_and_doubt() {
 }
 
 #[test]
+fn the_border_of_voc_is_not_scored() {
+    let mask = mask_of(grey(&[0, 15, 255]), MaskRule::Void255).unwrap();
+    assert_eq!(mask.foreground, [false, true, false]);
+    assert_eq!(mask.ignored, Some(vec![false, false, true]));
+}
+
+#[test]
+fn trimaps_are_known_by_their_numbers() {
+    let folder = TempDir::new().unwrap();
+    let are = |files: &[&[u8]]| {
+        let paths: Vec<PathBuf> =
+            (0..files.len()).map(|number| folder.path().join(format!("{number}.png"))).collect();
+        for (levels, path) in files.iter().zip(&paths) {
+            DynamicImage::from(grey(levels)).save(path).unwrap();
+        }
+        are_trimaps(&paths.iter().map(PathBuf::as_path).collect::<Vec<_>>(), LIMIT)
+    };
+    assert!(are(&[&[1, 2, 3]]) && are(&[&[1, 1], &[2, 3]]));
+    assert!(!are(&[&[0, 1, 2]]) && !are(&[&[1, 2], &[0, 2]]) && !are(&[&[1, 1]]));
+    assert!(!are(&[&[1, 2, 3, 4]]) && !are(&[&[0, 255]]) && !are(&[]));
+}
+
+#[test]
 fn a_trimap_with_another_number_is_refused() {
     for value in [0, 4, 255] {
         let message = mask_of(grey(&[1, value]), MaskRule::Trimap).unwrap_err().to_string();
         assert!(message.contains(&format!("the value {value};")), "{message}");
-        assert!(message.contains("`data.mask_rule`"), "{message}");
+        assert!(message.contains("`--mask-rule`"), "{message}");
     }
 }
 

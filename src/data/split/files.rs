@@ -6,7 +6,10 @@
 //!                        seed.txt
 //! ```
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use super::{Fold, FoldPlan, by_class, folds};
 use crate::{
@@ -87,25 +90,21 @@ fn list(dataset: &Dataset, samples: &[&Sample]) -> Result<Vec<u8>> {
     Ok(writer.into_inner().expect("memory takes any row"))
 }
 
-/// The mask's path relative to the dataset's root, with `/`; empty if there is none.
+/// The masks' paths relative to the dataset's root, with `/`; empty if there is none.
+///
+/// The published files have one mask per image; several have `;` between them.
 fn mask_name(dataset: &Dataset, sample: &Sample) -> Result<String> {
-    let refuse = |path: &Path, problem: &str, remedy: &str| Error::Data {
-        path: path.to_owned(),
-        problem: problem.to_owned(),
-        remedy: remedy.to_owned(),
+    let name = |path: &PathBuf| {
+        let relative = path.strip_prefix(&dataset.root).unwrap_or(path);
+        let parts: Option<Vec<&str>> = relative.iter().map(|part| part.to_str()).collect();
+        parts.map(|parts| parts.join("/")).ok_or_else(|| Error::Data {
+            path: path.clone(),
+            problem: "name is not UTF-8".to_owned(),
+            remedy: "rename the file".to_owned(),
+        })
     };
-    let path = match sample.truth.masks.as_slice() {
-        [] => return Ok(String::new()),
-        [path] => path,
-        [..] => {
-            let problem = "fold files have room for one mask per image, this one has several";
-            return Err(refuse(&sample.image, problem, "join the masks of each image into one"));
-        }
-    };
-    let relative = path.strip_prefix(&dataset.root).unwrap_or(path);
-    let parts: Option<Vec<&str>> = relative.iter().map(|part| part.to_str()).collect();
-    let parts = parts.ok_or_else(|| refuse(path, "name is not UTF-8", "rename the file"))?;
-    Ok(parts.join("/"))
+    let names: Result<Vec<String>> = sample.truth.masks.iter().map(name).collect();
+    Ok(names?.join(";"))
 }
 
 /// Labels of the classes, as a YAML flow mapping with one class per line.

@@ -91,9 +91,10 @@ pub fn choose_classes(count: usize, keep: usize, seed: u32) -> Vec<usize> {
 ///
 /// The samples are those of the first published fold for the same seed; what is
 /// left of the training samples keeps its order. Each class keeps at least one
-/// of them. A dataset that has a validation split is left alone.
+/// of them. A dataset that has a validation split is left alone, and so is any with a
+/// `fraction` of 0, as methods ask for that choose nothing by validation.
 pub fn cut_validation(dataset: &mut Dataset, fraction: f64, seed: u64) {
-    if !dataset.valid.is_empty() || dataset.train.is_empty() {
+    if !dataset.valid.is_empty() || dataset.train.is_empty() || fraction == 0.0 {
         return;
     }
     let classes = by_class(&dataset.train, dataset.classes.len());

@@ -50,4 +50,6 @@ pub(super) fn recommended(config: &mut Config) {
     config.preprocess.normalization = Normalization::Imagenet;
     config.preprocess.upscale_short_side = 256;
     config.preprocess.shrink_short_side = 512;
+    // There is one epoch, so that validation has nothing to choose.
+    config.data.valid_fraction = 0.0;
 }

@@ -91,7 +91,9 @@ impl Comparison {
     pub fn dataset(&self, data: Option<&Path>, images: Option<PathBuf>) -> Result<Dataset> {
         let Report { conditions, settings, .. } = &self.setups[0].first().report;
         let mask_rule = Some(conditions.truth_rule);
-        let options = OpenOptions { layout: Some(conditions.layout), images, mask_rule };
+        let read_as = settings.as_deref().map(|settings| settings.data.clone()).unwrap_or_default();
+        let options =
+            OpenOptions { mask_rule, ..read_as.open_options(Some(conditions.layout), images) };
         let data = data.unwrap_or(Path::new(&conditions.data));
         let mut dataset = Dataset::open(data, &options)?;
         if let Some(settings) = settings {

@@ -6,15 +6,12 @@ use anyhow::ensure;
 use pinpoint::{
     config::DataConfig,
     data::{
-        Dataset, Layout, MaskRule, OpenOptions,
+        Dataset, Layout,
         check::{Inspection, SplitSummary, Summary, inspect},
     },
 };
 
-use crate::{
-    choice::{self, named},
-    ui::Ui,
-};
+use crate::{choice, data_args::MaskArgs, ui::Ui};
 
 /// Classes shown in the table unless all are asked for.
 const SHOWN_CLASSES: usize = 20;
@@ -33,9 +30,8 @@ pub(crate) struct Check {
     #[arg(long, value_name = "DIR")]
     images: Option<PathBuf>,
 
-    /// What counts as foreground in a mask, if not what the layout says
-    #[arg(long, value_parser = named::<MaskRule>(MASK_RULES))]
-    mask_rule: Option<MaskRule>,
+    #[command(flatten)]
+    masks: MaskArgs,
 
     /// Refuse images above this size
     #[arg(long, value_name = "N", default_value_t = DataConfig::default().max_megapixels)]
@@ -50,13 +46,13 @@ pub(crate) struct Check {
     json: bool,
 }
 
-const MASK_RULES: &[&str] = &["non-zero", "votes", "not-blue", "trimap"];
-
 impl Check {
     /// Exits with 0 if all is well, 1 if there are problems.
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
-        let Self { path, layout, images, mask_rule, max_megapixels, all, json } = self;
-        let dataset = Dataset::open(&path, &OpenOptions { layout, images, mask_rule })?;
+        let Self { path, layout, images, masks, max_megapixels, all, json } = self;
+        let mut settings = DataConfig { max_megapixels, ..DataConfig::default() };
+        masks.apply(&mut settings);
+        let dataset = Dataset::open(&path, &settings.open_options(layout, images))?;
         let progress = ui.progress(dataset.samples().count() as u64, "checking");
         let inspection = inspect(&dataset, max_megapixels, || progress.inc(1));
         progress.finish();

@@ -1,6 +1,6 @@
-//! A dataset in the making: every layout adds its rows here.
+//! Builds a dataset: every layout adds its rows here.
 //!
-//! The draft decides what all layouts have in common: whether files exist, what
+//! The builder decides what all layouts have in common: whether files exist, what
 //! is a duplicate, how classes are numbered, and which problems and notes follow.
 
 use std::{
@@ -42,9 +42,9 @@ pub(super) struct Entry {
     pub(super) origin: Origin,
 }
 
-/// A dataset in the making.
+/// A dataset that rows are still added to.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct Builder {
     layout: Layout,
     /// The folder that paths are relative to and must not leave.
     pub(super) root: PathBuf,
@@ -61,6 +61,8 @@ pub(super) struct Draft {
     other_extension: Tally,
     backslashes: Tally,
     ambiguous: Tally,
+    /// Masks of training images that do not exist.
+    unmasked: Tally,
 }
 
 /// How often something harmless happened, and the first time.
@@ -84,7 +86,7 @@ impl Origin {
     }
 }
 
-impl Draft {
+impl Builder {
     pub(super) fn new(layout: Layout, root: &Path) -> Self {
         Self {
             layout,
@@ -99,6 +101,7 @@ impl Draft {
             other_extension: Tally::default(),
             backslashes: Tally::default(),
             ambiguous: Tally::default(),
+            unmasked: Tally::default(),
         }
     }
 
@@ -133,6 +136,21 @@ impl Draft {
         resolved
     }
 
+    /// Where the mask files lead that a list names, one or several with `;` between them.
+    pub(super) fn resolve_masks(
+        &mut self,
+        base: &Path,
+        written: &str,
+        by: &Origin,
+    ) -> Option<Vec<PathBuf>> {
+        let is_one = !written.contains(';')
+            || path::inside(base, written)
+                .is_some_and(|path| matches!(self.files.find(&path), Found::File(_)));
+        let masks = if is_one { vec![written] } else { written.split(';').collect() };
+        let named = masks.into_iter().map(str::trim).filter(|mask| !mask.is_empty());
+        named.map(|mask| self.resolve(base, mask, by)).collect()
+    }
+
     /// Takes an entry in if its image exists, its class is known, and it is not there yet.
     pub(super) fn add(&mut self, entry: Entry) {
         let Entry { split, class, image, masks, ignore, boxes, origin } = entry;
@@ -145,8 +163,7 @@ impl Draft {
         if self.repeats(&image, split, &class, &origin) {
             return;
         }
-        let mut mask =
-            |path: PathBuf| self.existing(&path, "mask", ProblemKind::MissingMask, &origin);
+        let mut mask = |path: PathBuf| self.existing_mask(&path, split, &origin);
         let masks = masks.into_iter().filter_map(&mut mask).collect();
         let ignore = ignore.and_then(mask);
         let id = path::relative(&self.root, &image);
@@ -195,6 +212,16 @@ impl Draft {
         None
     }
 
+    /// The mask at `path`; nothing if there is none, and a problem if it would be scored with.
+    fn existing_mask(&mut self, path: &Path, split: Split, origin: &Origin) -> Option<PathBuf> {
+        if split == Split::Train && self.files.find(path) == Found::Missing {
+            // Labels are all that is learned from.
+            self.unmasked.add(|| format!("`{}`", path.display()));
+            return None;
+        }
+        self.existing(path, "mask", ProblemKind::MissingMask, origin)
+    }
+
     /// Whether `image` was added before; remembers it otherwise.
     fn repeats(&mut self, image: &Path, split: Split, class: &str, origin: &Origin) -> bool {
         let Some((first_split, first_class)) = self.seen.get(image) else {
@@ -227,6 +254,7 @@ impl Draft {
         let classes = self.classes.take().unwrap_or_else(|| whole::in_order(occurring()));
         let [train, valid, test] = self.labelled(&classes);
         let Self { layout, root, problems, notes, .. } = self;
+        let told = mask_rule;
         let mask_rule = mask_rule.unwrap_or(self.mask_rule);
         let mut dataset =
             Dataset { layout, root, classes, mask_rule, train, valid, test, notes, problems };
@@ -237,6 +265,16 @@ impl Draft {
         dataset
             .notes
             .extend(self.ambiguous.note("chosen among files that differ in extension only"));
+        if told.is_none() && mask_rule == MaskRule::NonZero {
+            whole::recognize_trimaps(&mut dataset);
+        }
+        if self.unmasked.count > 0 {
+            let Tally { count, example } = &self.unmasked;
+            dataset.notes.push(format!(
+                "training images without a mask: {count}, the first would be {example}; only \
+                 `--method unet` learns from masks"
+            ));
+        }
         whole::check_classes(&mut dataset);
         whole::note_splits(&mut dataset);
         Ok(dataset)
@@ -305,11 +343,11 @@ mod tests {
     /// A dataset of these rows; every image but `gone.png` exists.
     fn dataset(rows: &[(Split, &str, &str)]) -> Dataset {
         let tree = Tree::new().png("a.png", 1, 1).png("b.png", 1, 1).png("c.png", 1, 1);
-        let mut draft = Draft::new(Layout::Table, &tree.path(""));
+        let mut builder = Builder::new(Layout::Table, &tree.path(""));
         for (split, class, image) in rows {
-            draft.add(entry(&tree, *split, class, image));
+            builder.add(entry(&tree, *split, class, image));
         }
-        draft.finish(None).unwrap()
+        builder.finish(None).unwrap()
     }
 
     #[test]
@@ -359,17 +397,24 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_the_split_that_training_will_cut_is_told() {
-        let dataset = dataset(&[(Split::Train, "x", "a.png"), (Split::Train, "y", "b.png")]);
-        assert!(dataset.notes[0].contains("2 of 2 images"), "{:?}", dataset.notes);
+    fn a_mask_that_nothing_is_scored_with_may_be_missing() {
+        let tree = Tree::new().png("a.png", 1, 1).png("b.png", 1, 1);
+        let mut builder = Builder::new(Layout::Table, &tree.path(""));
+        for (split, class, image) in [(Split::Train, "x", "a.png"), (Split::Test, "y", "b.png")] {
+            let masks = vec![tree.path("gone.png")];
+            builder.add(Entry { masks, ..entry(&tree, split, class, image) });
+        }
+        let dataset = builder.finish(None).unwrap();
+        assert_eq!(kinds(&dataset), ["missing-mask", "unseen-class"]);
+        assert!(dataset.notes[0].contains("training images without a mask: 1"));
     }
 
     #[test]
     fn nothing_usable_is_an_error_that_tells_why() {
         let tree = Tree::new();
-        let mut draft = Draft::new(Layout::Table, &tree.path(""));
-        draft.add(entry(&tree, Split::Train, "x", "gone.png"));
-        let message = draft.finish(None).unwrap_err().to_string();
+        let mut builder = Builder::new(Layout::Table, &tree.path(""));
+        builder.add(entry(&tree, Split::Train, "x", "gone.png"));
+        let message = builder.finish(None).unwrap_err().to_string();
         assert!(message.contains("gone.png` does not exist"), "{message}");
     }
 }

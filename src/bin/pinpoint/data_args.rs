@@ -1,0 +1,43 @@
+//! Flags that say how masks are read, shared by every verb that reads some.
+
+use pinpoint::{config::DataConfig, data::MaskRule};
+
+use crate::choice::named;
+
+const MASK_RULES: &[&str] = &["non-zero", "votes", "not-blue", "trimap", "void255"];
+
+/// How masks are told from images, and the object from the rest
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct MaskArgs {
+    /// What counts as foreground in a mask, if not what the layout says
+    #[arg(long, value_name = "RULE", value_parser = named::<MaskRule>(MASK_RULES))]
+    mask_rule: Option<MaskRule>,
+
+    /// Take pictures named like masks (`x_mask.png`) in class folders for images
+    #[arg(long)]
+    no_mask_names: bool,
+}
+
+impl MaskArgs {
+    /// Lays what was said over settings.
+    pub(crate) fn apply(self, settings: &mut DataConfig) {
+        let Self { mask_rule, no_mask_names } = self;
+        settings.mask_rule = mask_rule.or(settings.mask_rule);
+        settings.mask_names &= !no_mask_names;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_stays_as_it_was() {
+        let mut settings = DataConfig { mask_rule: Some(MaskRule::Votes), ..DataConfig::default() };
+        MaskArgs::default().apply(&mut settings);
+        assert_eq!((settings.mask_rule, settings.mask_names), (Some(MaskRule::Votes), true));
+        let said = MaskArgs { mask_rule: Some(MaskRule::Trimap), no_mask_names: true };
+        said.apply(&mut settings);
+        assert_eq!((settings.mask_rule, settings.mask_names), (Some(MaskRule::Trimap), false));
+    }
+}

@@ -1,0 +1,215 @@
+//! COCO's instances, as far as an image has one category.
+//!
+//! ```text
+//! annotations/instances_train2017.json   images, annotations, categories
+//! train2017/000000000009.jpg             or images/train2017/…
+//! ```
+//!
+//! Boxes are read, polygons are not. Images with objects of several categories are left
+//! out: one class per image is learned.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+
+use super::{
+    Layout,
+    builder::{Builder, Entry, Origin},
+    detect, path, split_of_file,
+};
+use crate::{
+    data::{
+        PixelBox, Split,
+        problem::{Problem, ProblemKind},
+    },
+    error::Result,
+    regular::read_bounded,
+};
+
+/// The official file of the training images has 450 MB.
+const MAX_BYTES: u64 = 2 << 30;
+
+/// What is read of a file of instances.
+#[derive(Debug, Deserialize)]
+struct Instances {
+    images: Vec<Picture>,
+    annotations: Vec<Annotation>,
+    categories: Vec<Category>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Picture {
+    id: u64,
+    file_name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Annotation {
+    image_id: u64,
+    category_id: u64,
+    /// x, y, width, height.
+    #[serde(default)]
+    bbox: Vec<f32>,
+    #[serde(default)]
+    iscrowd: u8,
+}
+
+#[derive(Debug, Deserialize)]
+struct Category {
+    id: u64,
+    name: String,
+}
+
+/// The files of instances at `path`, each with the name of its set, as in `train2017`.
+pub(super) fn lists(path: &Path) -> Vec<(String, PathBuf)> {
+    let name_of_set = |file: &PathBuf| {
+        let name = path::name(file);
+        let set = name.strip_prefix("instances_")?.strip_suffix(".json")?;
+        Some((set.to_owned(), file.clone()))
+    };
+    let files = [path::entries(&path.join("annotations")), path::entries(path)].concat();
+    files.iter().filter_map(name_of_set).collect()
+}
+
+pub(super) fn read(path: &Path) -> Result<Builder> {
+    let lists = lists(path);
+    if lists.is_empty() {
+        return Err(detect::lacks(path, Layout::Coco));
+    }
+    let mut builder = Builder::new(Layout::Coco, path);
+    let splits = lists.iter().map(|(set, _)| split_of_file(Path::new(set)));
+    let splits: Vec<Split> = splits.map(|split| split.unwrap_or(Split::Train)).collect();
+    // The labels of the test images were never published.
+    let val_is_scored = splits.contains(&Split::Train) && !splits.contains(&Split::Test);
+    if val_is_scored && splits.contains(&Split::Valid) {
+        builder
+            .note("`val` is scored as the `test` split, since there are no labels of test images");
+    }
+    let (mut several, mut without) = (0, 0);
+    for ((set, list), split) in lists.iter().zip(splits) {
+        let split = if split == Split::Valid && val_is_scored { Split::Test } else { split };
+        let Some(instances) = read_instances(&mut builder, list) else { continue };
+        let mut objects: BTreeMap<u64, Vec<&Annotation>> = BTreeMap::new();
+        for annotation in &instances.annotations {
+            objects.entry(annotation.image_id).or_default().push(annotation);
+        }
+        let names: BTreeMap<u64, &str> =
+            instances.categories.iter().map(|found| (found.id, found.name.as_str())).collect();
+        let folder = folder_of(path, set);
+        for picture in &instances.images {
+            let objects = objects.get(&picture.id).map_or(&[][..], Vec::as_slice);
+            let categories: BTreeSet<u64> = objects.iter().map(|one| one.category_id).collect();
+            match categories.first() {
+                None => without += 1,
+                Some(_) if categories.len() > 1 => several += 1,
+                Some(category) => {
+                    let class = names.get(category).copied().unwrap_or_default();
+                    add(&mut builder, split, &folder, picture, class, objects, list);
+                }
+            }
+        }
+    }
+    if several + without > 0 {
+        builder.note(format!(
+            "left out images with objects of several categories: {several}, and of none: {without}"
+        ));
+    }
+    builder.note(
+        "boxes are read, polygons are not: for pixel scores, write one mask per image (pycocotools: \
+         `COCO(file).annToMask(annotation)`) and list them in a CSV file, `image,label,mask,split`",
+    );
+    Ok(builder)
+}
+
+fn read_instances(builder: &mut Builder, list: &Path) -> Option<Instances> {
+    let parsed = read_bounded(list, MAX_BYTES)
+        .map_err(|error| error.to_string())
+        .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()));
+    match parsed {
+        Ok(instances) => Some(instances),
+        Err(reason) => {
+            let text = format!("instances cannot be read ({reason})");
+            builder.problem(Problem::of_file(ProblemKind::UnreadableList, list, text));
+            None
+        }
+    }
+}
+
+/// Where the images of a set are.
+fn folder_of(path: &Path, set: &str) -> PathBuf {
+    let places = [path.join(set), path.join("images").join(set), path.join("images")];
+    let found = places.iter().find(|folder| folder.is_dir());
+    found.cloned().unwrap_or_else(|| path.to_owned())
+}
+
+fn add(
+    builder: &mut Builder,
+    split: Split,
+    folder: &Path,
+    picture: &Picture,
+    class: &str,
+    objects: &[&Annotation],
+    list: &Path,
+) {
+    let origin = Origin::file(list);
+    let Some(image) = builder.resolve(folder, &picture.file_name, &origin) else { return };
+    let boxes =
+        objects.iter().filter(|one| one.iscrowd == 0).filter_map(|one| match one.bbox[..] {
+            [x, y, width, height] if one.bbox.iter().all(|number| number.is_finite()) => {
+                Some(PixelBox { x0: x, y0: y, x1: x + width, y1: y + height })
+            }
+            _ => None,
+        });
+    let boxes = boxes.collect();
+    let (class, masks) = (class.to_owned(), Vec::new());
+    builder.add(Entry { split, class, image, masks, ignore: None, boxes, origin });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::layout::tree::{Tree, kinds};
+
+    const TRAIN: &str = r#"{"info": {}, "images": [{"id": 1, "file_name": "a.jpg", "width": 4},
+        {"id": 2, "file_name": "b.jpg"}, {"id": 3, "file_name": "c.jpg"}, {"id": 4, "file_name": "d.jpg"}],
+        "annotations": [
+            {"id": 1, "image_id": 1, "category_id": 17, "bbox": [1, 1, 2, 3], "segmentation": [[1, 1, 2, 2]]},
+            {"id": 2, "image_id": 1, "category_id": 17, "bbox": [0, 0, 4, 4], "iscrowd": 1},
+            {"id": 3, "image_id": 2, "category_id": 18, "bbox": [0, 0, 1, 1]},
+            {"id": 4, "image_id": 3, "category_id": 17}, {"id": 5, "image_id": 3, "category_id": 18}],
+        "categories": [{"id": 17, "name": "cat"}, {"id": 18, "name": "dog"}]}"#;
+
+    #[test]
+    fn images_of_one_category_are_read_with_their_boxes() {
+        let mut tree = Tree::new()
+            .text("annotations/instances_train2017.json", TRAIN)
+            .text("annotations/instances_val2017.json", TRAIN);
+        for name in ["a", "b", "c", "d"] {
+            tree = tree.png(&format!("train2017/{name}.jpg"), 4, 4);
+            tree = tree.png(&format!("images/val2017/{name}.jpg"), 4, 4);
+        }
+        let dataset = tree.open().unwrap();
+        assert_eq!(
+            (dataset.layout, &dataset.classes[..]),
+            (Layout::Coco, &["cat".to_owned(), "dog".to_owned()][..])
+        );
+        assert_eq!((dataset.train.len(), dataset.test.len()), (2, 2));
+        let expected = PixelBox { x0: 1.0, y0: 1.0, x1: 3.0, y1: 4.0 };
+        assert_eq!(dataset.train[0].truth.boxes, [expected]);
+        assert_eq!(kinds(&dataset), [] as [&str; 0]);
+        let notes = dataset.notes.join("\n");
+        assert!(notes.contains("several categories: 2, and of none: 2"), "{notes}");
+    }
+
+    #[test]
+    fn a_file_that_is_none_of_instances_is_a_problem() {
+        for text in ["", "[]", "{\"images\": [], \"annotations\": [{}], \"categories\": []}"] {
+            let tree = Tree::new().text("annotations/instances_train.json", text);
+            let message = tree.open().unwrap_err().to_string();
+            assert!(message.contains("instances cannot be read"), "{message}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What the pixels of a picture say about being a mask.
+
+use std::{collections::BTreeSet, path::Path};
+
+use crate::data::image;
+
+/// A picture of at most this many colours was drawn, not taken.
+const FEW_COLOURS: usize = 32;
+/// Channels that differ by no more than this are grey, also after JPEG.
+const GREY_SPREAD: u8 = 24;
+/// Levels of grey that are taken for one, since JPEG and smooth borders blur them.
+const LEVELS: usize = 16;
+/// Share of the pixels that two levels must have between them.
+const TWO_LEVELS: f64 = 0.97;
+/// Larger pictures are not decoded to find out what they are.
+const MAX_MEGAPIXELS: u32 = 50;
+/// Files of a kind that are decoded before all of the kind are believed to be alike.
+const SAMPLE: usize = 6;
+
+/// What a picture looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Few colours, or two levels of grey: what masks look like.
+    Drawn,
+    /// Many levels of grey: an X-ray or an ultrasound image, but also a soft mask.
+    Grey,
+    /// Many colours.
+    Photo,
+}
+
+impl Content {
+    /// What a file looks like; nothing if it cannot be read.
+    pub(super) fn of_file(path: &Path) -> Option<Self> {
+        let pixels = image::read_rgb(path, MAX_MEGAPIXELS).ok()?;
+        let mut colours = BTreeSet::new();
+        let (mut levels, mut colourful) = ([0_usize; 256 / LEVELS], 0_usize);
+        let total = pixels.len() / 3;
+        for pixel in pixels.pixels() {
+            if colours.len() <= FEW_COLOURS {
+                colours.insert(pixel.0);
+            }
+            let [low, high] = [pixel.0.iter().min()?, pixel.0.iter().max()?];
+            colourful += usize::from(high - low > GREY_SPREAD);
+            levels[usize::from(*high) / LEVELS] += 1;
+        }
+        if colours.len() <= FEW_COLOURS {
+            return Some(Self::Drawn);
+        }
+        if colourful as f64 > (1.0 - TWO_LEVELS) * total as f64 {
+            return Some(Self::Photo);
+        }
+        levels.sort_unstable();
+        let most = levels[levels.len() - 2..].iter().sum::<usize>() as f64;
+        Some(if most >= TWO_LEVELS * total as f64 { Self::Drawn } else { Self::Grey })
+    }
+}
+
+/// Which of `items` hold, of which some are tried and all are if those disagree.
+///
+/// A file that cannot be read holds: its name has brought it here.
+pub(super) fn hold<T>(items: &[T], holds: impl Fn(&T) -> Option<bool>) -> Vec<bool> {
+    let step = items.len().div_ceil(SAMPLE).max(1);
+    let tried: Vec<bool> = items.iter().step_by(step).filter_map(&holds).collect();
+    match tried.first() {
+        Some(first) if tried.iter().any(|other| other != first) => {
+            items.iter().map(|item| holds(item).unwrap_or(true)).collect()
+        }
+        first => vec![first.copied().unwrap_or(true); items.len()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ::image::{GrayImage, Luma, Rgb, RgbImage};
+
+    use super::*;
+
+    #[test]
+    fn drawn_grey_and_taken_pictures_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.png");
+        let content = || Content::of_file(&path);
+        GrayImage::from_fn(64, 64, |x, _| Luma([if x < 20 { 255 } else { 0 }]))
+            .save(&path)
+            .unwrap();
+        assert_eq!(content(), Some(Content::Drawn));
+        GrayImage::from_fn(64, 64, |x, y| Luma([(x * 4) as u8 ^ y as u8])).save(&path).unwrap();
+        assert_eq!(content(), Some(Content::Grey));
+        RgbImage::from_fn(64, 64, |x, y| Rgb([x as u8 * 4, y as u8 * 4, 9])).save(&path).unwrap();
+        assert_eq!(content(), Some(Content::Photo));
+        assert_eq!(Content::of_file(&folder.path().join("gone.png")), None);
+    }
+
+    #[test]
+    fn a_mask_saved_as_jpeg_still_looks_drawn() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jpg");
+        let disk = |x: u32, y: u32| x.abs_diff(60).pow(2) + y.abs_diff(60).pow(2) < 900;
+        GrayImage::from_fn(128, 128, |x, y| Luma([if disk(x, y) { 255 } else { 0 }]))
+            .save(&path)
+            .unwrap();
+        assert_eq!(Content::of_file(&path), Some(Content::Drawn));
+    }
+
+    #[test]
+    fn a_sample_decides_for_all_unless_it_disagrees() {
+        let numbers: Vec<usize> = (0..100).collect();
+        let tried = std::cell::Cell::new(0);
+        let counted = |holds: bool| {
+            tried.set(tried.get() + 1);
+            Some(holds)
+        };
+        assert!(hold(&numbers, |_| counted(true)).iter().all(|&holds| holds));
+        assert!(tried.get() <= SAMPLE);
+        let odd = hold(&numbers, |number| Some(number % 2 == 1));
+        assert_eq!(odd.iter().filter(|&&holds| holds).count(), 50);
+        let late = hold(&numbers, |number| Some(*number >= 50));
+        assert_eq!(late.iter().filter(|&&holds| holds).count(), 50);
+    }
+}

@@ -1,0 +1,145 @@
+//! Which pictures are the masks of which.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use super::{File, Shape, beside, names};
+use crate::data::{
+    layout::builder::Builder,
+    problem::{Problem, ProblemKind},
+};
+
+/// Which pictures are the masks of which.
+#[derive(Debug, Default)]
+pub(super) struct Masks {
+    /// Mask files by the index of their image.
+    of_image: BTreeMap<usize, Vec<PathBuf>>,
+    /// Pictures of mask folders that no image was found for.
+    orphans: Vec<usize>,
+    /// Pictures among the images that are masks.
+    beside: BTreeSet<usize>,
+    /// Pictures among the images that look like masks and have no image.
+    lonely: BTreeSet<usize>,
+}
+
+impl Masks {
+    /// Finds the images of the pictures in mask folders.
+    pub(super) fn in_folders(shape: &Shape, images: &[File], masks: &[File]) -> Self {
+        let mut by_stem: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (index, image) in images.iter().enumerate() {
+            by_stem.entry(&image.stem).or_default().push(index);
+        }
+        let mut found = Self::default();
+        for (index, mask) in masks.iter().enumerate() {
+            let stems = [Some(mask.stem.as_str()), names::image_stem(&mask.stem)];
+            let place = shape.meaning(&mask.folders);
+            let image = stems.into_iter().flatten().find_map(|stem| {
+                let named = by_stem.get(stem)?;
+                let at = |index: &&usize| shape.meaning(&images[**index].folders) == place;
+                let around =
+                    |index: &&usize| is_part(&place, &shape.meaning(&images[**index].folders));
+                let mut near = named.iter().filter(around);
+                // A mask folder may have fewer folders in it, as long as it is clear what is meant.
+                let only = near.next().filter(|_| near.next().is_none());
+                named.iter().find(at).or(only)
+            });
+            match image {
+                Some(image) => {
+                    found.of_image.entry(*image).or_default().push(mask.path.clone());
+                }
+                None => found.orphans.push(index),
+            }
+        }
+        found
+    }
+
+    /// Finds masks among the images themselves.
+    pub(super) fn add_beside(&mut self, images: &[File]) {
+        let mut by_folder: BTreeMap<&[String], Vec<usize>> = BTreeMap::new();
+        for (index, image) in images.iter().enumerate() {
+            by_folder.entry(&image.folders).or_default().push(index);
+        }
+        for indices in by_folder.into_values() {
+            let pictures: Vec<&File> = indices.iter().map(|&index| &images[index]).collect();
+            let beside::Sorted { masks, lonely } = beside::sort(&pictures);
+            for (mask, image) in masks {
+                self.beside.insert(indices[mask]);
+                let of_image = self.of_image.entry(indices[image]).or_default();
+                of_image.push(pictures[mask].path.clone());
+            }
+            self.lonely.extend(lonely.into_iter().map(|index| indices[index]));
+        }
+    }
+
+    /// Tells what was found beside the images, and what belongs to none.
+    pub(super) fn report(&self, builder: &mut Builder, images: &[File], masks: &[File]) {
+        if let Some(first) = self.beside.first() {
+            builder.note(format!(
+                "pictures beside their images that are read as masks: {}, the first is `{}`",
+                self.beside.len(),
+                images[*first].path.display()
+            ));
+        }
+        for index in &self.lonely {
+            let stem = names::image_stem(&images[*index].stem).unwrap_or_default();
+            let text =
+                format!("looks like a mask, by name and by pixels, but there is no image `{stem}`");
+            let path = &images[*index].path;
+            builder.problem(Problem::of_file(ProblemKind::MaskAmongImages, path, text));
+        }
+        for index in &self.orphans {
+            let text = "mask has no image of its name in the same place";
+            let path = &masks[*index].path;
+            builder.problem(Problem::of_file(ProblemKind::OrphanMask, path, text));
+        }
+    }
+
+    /// Whether a picture among the images is one.
+    pub(super) fn is_image(&self, index: usize) -> bool {
+        !self.beside.contains(&index) && !self.lonely.contains(&index)
+    }
+
+    /// The masks of an image, if it has any.
+    pub(super) fn of(&self, index: usize) -> Option<Vec<PathBuf>> {
+        self.of_image.get(&index).cloned()
+    }
+
+    /// Where the mask of an image without one would be; nowhere if there are none at all.
+    pub(super) fn expected(&self, home: &Path, shape: &Shape, image: &File) -> Vec<PathBuf> {
+        let name = |end: &str| format!("{}{end}.png", image.stem);
+        if !self.beside.is_empty() {
+            return vec![image.path.with_file_name(name("_mask"))];
+        }
+        let is_near = |folder: &&Vec<String>| {
+            folder.split_last().is_some_and(|(_, above)| image.folders.starts_with(above))
+        };
+        let Some(folder) = shape.mask_folders.iter().find(is_near) else { return Vec::new() };
+        let rest = shape.meaning(&image.folders[folder.len() - 1..]);
+        let path: PathBuf = folder.iter().map(String::as_str).chain(rest).collect();
+        vec![home.join(path).join(name(""))]
+    }
+}
+
+/// Whether all of `part` is in `whole`, in this order.
+fn is_part(part: &[&str], whole: &[&str]) -> bool {
+    let mut whole = whole.iter();
+    part.iter().all(|name| whole.any(|other| other == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_keeps_the_order_of_the_whole() {
+        let whole = ["train", "cat", "deep"];
+        for part in [&[][..], &["cat"], &["train", "deep"], &whole] {
+            assert!(is_part(part, &whole));
+        }
+        for other in [&["dog"][..], &["cat", "train"], &["cat", "cat"]] {
+            assert!(!is_part(other, &whole));
+        }
+    }
+}
