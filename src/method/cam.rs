@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor};
 use super::{
     classifier::{Classifier, Drawn, chosen},
     decision,
-    minmax::dropout::Dropout,
+    dropout::Dropout,
 };
 use crate::{
     config::{Cells, Config, Decision, Evidence},

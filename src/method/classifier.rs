@@ -13,10 +13,8 @@ use super::{
         Finding, Judgement, Learned, Learner, StepContext, Terms, images, input,
         negative_log_likelihood,
     },
-    minmax::{
-        examine::most_probable,
-        losses::{cross_entropy, sample_predictions},
-    },
+    losses::{cross_entropy, sample_predictions},
+    minmax::examine::most_probable,
 };
 use crate::{
     config::{Backbone, Config, Keep, Stem},

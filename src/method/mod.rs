@@ -26,6 +26,15 @@ pub mod unet;
 /// What training by labels alone shares.
 pub mod classifier;
 
+/// Losses of scores.
+pub mod losses;
+
+/// Gradients added up over several backward passes.
+pub mod gradient;
+
+/// Dropout masks of one step.
+pub mod dropout;
+
 /// From maps to a mask.
 pub mod decision;
 
@@ -37,8 +46,8 @@ pub mod tiles;
 
 pub use self::{
     classifier::Classifier,
+    gradient::GradientSum,
     learner::{Finding, Judgement, Learned, Learner, StepContext, Terms},
-    minmax::step::GradientSum,
 };
 use crate::{
     config::{Config, Experiment, GradCamConfig, MaskConfig},

@@ -72,12 +72,14 @@ pub fn evidence(belief: Tensor<2>, maps: Tensor<4>, kind: Evidence) -> Tensor<4>
     (maps * weights).sum_dim(1)
 }
 
-/// Splits images into what a mask shows of them and what it hides; the two add up to the whole.
-///
-/// Shapes: `images [B, 3, H, W]`, `mask [B, 1, H, W]`.
-pub fn split(images: Tensor<4>, mask: Tensor<4>) -> [Tensor<4>; 2] {
-    let hidden = images.clone() * (-mask.clone() + 1.0);
-    [images * mask, hidden]
+/// X⁺ = X ⊙ R⁺: what a mask shows of images. Shapes: `images [B, 3, H, W]`, `mask [B, 1, H, W]`.
+pub fn foreground(images: Tensor<4>, mask: Tensor<4>) -> Tensor<4> {
+    images * mask
+}
+
+/// X⁻ = X ⊙ (1 − R⁺): what a mask hides of images; added to the foreground it makes them whole.
+pub fn background(images: Tensor<4>, mask: Tensor<4>) -> Tensor<4> {
+    images * (-mask + 1.0)
 }
 
 /// Resizes by bilinear interpolation with aligned corners.
@@ -363,8 +365,9 @@ mod tests {
         ) {
             let device = device::cpu();
             let images = tensor(pixels.clone(), [1, 3, 2, 2], &device);
-            let [shown, hidden] = split(images, tensor(mask, [1, 1, 2, 2], &device));
-            for (sum, pixel) in values(shown + hidden).iter().zip(pixels) {
+            let mask = tensor(mask, [1, 1, 2, 2], &device);
+            let whole = foreground(images.clone(), mask.clone()) + background(images, mask);
+            for (sum, pixel) in values(whole).iter().zip(pixels) {
                 prop_assert!((sum - pixel).abs() < 1e-6);
             }
         }

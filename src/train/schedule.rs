@@ -4,7 +4,7 @@ use crate::config::{OptimizerConfig, Semantics};
 
 /// The learning rate of an epoch, counted from 0.
 ///
-/// Equation 6 of `docs/method.md`:
+/// Equation A of `docs/method.md`:
 ///
 /// ```text
 /// η(e) = max(η₀ · γ^⌊e / n⌋, η_min)

@@ -58,7 +58,7 @@ fn what_needs_no_tensors_does_not_import_them() {
     let backbone =
         ["features.rs", "model.rs", "arrays.rs"].map(|f| format!("src/method/probe/{f}"));
     forbid("src/method/probe", &["burn::"], &backbone.each_ref().map(String::as_str));
-    for file in ["src/method/minmax/erase.rs", "src/train/schedule.rs", "src/train/event.rs"] {
+    for file in ["src/method/minmax/trust.rs", "src/train/schedule.rs", "src/train/event.rs"] {
         forbid(file, &["burn::"], &[]);
     }
 }

@@ -1,4 +1,4 @@
-//! CPU convolution and batch norm for training and inference, forward and backward: slices in, slices out.
+//! CPU convolution, batch norm and max pooling for training and inference, forward and backward: slices in, slices out.
 //!
 //! Images are contiguous `[batch, height, width, channels]` (channels-last), weights
 //! `[out_channels, in_channels, kernel, kernel]`. Each function is given the instruction set to use,
@@ -8,16 +8,11 @@
 
 pub mod batch_norm;
 pub mod conv;
-pub mod elementwise;
-pub mod layout;
 pub mod peak;
 pub mod pool;
-pub mod resize;
 
-mod huge_pages;
 mod scratch;
 mod shared;
 mod simd;
 
-pub use huge_pages::HugePages;
 pub use simd::Isa;

@@ -10,7 +10,10 @@ use burn::{
 use pinpoint::{
     config::{Backbone, Config, Stem},
     device,
-    method::minmax::{Step, dropout::Dropout, erase::Trust, size::Barrier},
+    method::{
+        dropout::Dropout,
+        minmax::{Step, size::Barrier, trust::Trust},
+    },
     model::{Model, layers::tensor},
     predict::examine_batch,
     rng::{Purpose, Stream},
@@ -125,7 +128,7 @@ impl Bench {
                 labels: &labels,
                 dropout: &Dropout::default(),
                 rounds: self.rounds,
-                trust: Trust::blind(self.batch, config.erase.sigma),
+                trust: Trust::unconditional(self.batch, config.erase.sigma),
                 mean_colour: [0.0; 3],
                 size: Barrier::at(&config.loss.size, 0),
                 frozen: false,

@@ -23,7 +23,7 @@ mod weights;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-use conv_kernels::HugePages;
+use huge_pages::HugePages;
 
 use crate::ui::Ui;
 

@@ -7,7 +7,7 @@ use crate::{
     model::{
         Branch, Model, Pass, Rules,
         layers::{tensor, values},
-        mask::split,
+        mask::foreground,
     },
 };
 
@@ -50,7 +50,7 @@ pub fn examine_batch(model: &Model, config: &Config, images: Tensor<4>) -> Vec<E
     let response = model.localize(images.clone(), Pass::Evaluate(Branch::Whole), &rules, None);
     let localizer = values(softmax(response.scores.clone(), 1));
     let mask = response.mask([height, width], &rules);
-    let [foreground, _] = split(images, mask.clone());
+    let foreground = foreground(images, mask.clone());
     let judged = model.classify(foreground, Pass::Evaluate(Branch::Foreground), &rules, None);
     let classifier = values(softmax(judged.scores, 1));
 

@@ -1,29 +1,20 @@
-//! Min-max entropy: be sure of what the mask shows, ignorant of what it hides.
+//! Min-max entropy with recursive erasing: low entropy on the foreground, high on the background.
 //!
 //! Belharbi et al., *Min-max entropy for weakly supervised pointwise
-//! localization*, 2019. The localizer looks at the image and gives a mask; the
-//! classifier must name the class on the masked-in image and know nothing on the
-//! masked-out one. [`erase`](crate::method::minmax::erase) makes the localizer look again where it has not
-//! looked yet, [`losses`](crate::method::minmax::losses) has the three terms, and
-//! [`step`](crate::method::minmax::step) is the method, line by
-//! line.
+//! localization*, 2019. The localizer turns an image into a mask; the classifier
+//! must predict the class from the foreground, and the uniform distribution from the
+//! background. [`step`](crate::method::minmax::step) is Algorithm 1 of the paper.
 
-/// Recursive erasing: how far to trust each further look.
-pub mod erase;
-
-/// The three terms that training minimizes.
-pub mod losses;
+/// Trust coefficients of recursive erasing.
+pub mod trust;
 
 /// The size constraint.
 pub mod size;
 
-/// Dropout masks of one step.
-pub mod dropout;
+/// Erasing a mask from an image.
+pub mod erase;
 
-/// What erased pixels become.
-pub mod fill;
-
-/// One step of training, without the optimizer.
+/// One training step: Algorithm 1.
 pub mod step;
 
 /// What a trained network makes of preprocessed images.
@@ -34,14 +25,13 @@ pub mod tiled;
 
 use burn::tensor::{Device, Tensor};
 
-use self::{
-    dropout::Dropout, erase::Trust, examine::examine_batch, size::Barrier, tiled::examine_in_tiles,
-};
 pub use self::{
     examine::Examination,
     step::{Outcome, Step},
 };
+use self::{examine::examine_batch, size::Barrier, tiled::examine_in_tiles, trust::Trust};
 use super::{
+    dropout::Dropout,
     learner::{
         Finding, Judgement, Learned, Learner, StepContext, Terms, images, input,
         negative_log_likelihood,

@@ -10,15 +10,15 @@ use crate::config::SizeConfig;
 
 /// An extended log barrier, which keeps `z` below 0.
 ///
-/// Equation 7 of `docs/method.md`:
+/// Equation B of `docs/method.md`:
 ///
 /// ```text
 /// ψ_t(z) = −1/t ln(−z)                    if z ≤ −1/t²
 ///        = t z − 1/t ln(1/t²) + 1/t       otherwise
 /// ```
 ///
-/// Value and slope are continuous where the two meet, so that a constraint that is
-/// already violated is a slope to walk down and no infinity.
+/// Value and slope are continuous where the two meet, so that a
+/// constraint that is already violated has a finite penalty and gradient.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Barrier {
     /// t

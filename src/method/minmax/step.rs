@@ -1,222 +1,263 @@
-//! One step of training, without the optimizer: this is the method.
+//! One training step: Algorithm 1 of the paper, without the optimizer.
 //!
-//! ```text
-//! look       localize ─▶ mask ─▶ trust ─▶ max ─▶ erase     up to u + 1 times, each
-//!                                                          loss goes backward at once
-//! judge      image × mask, image × (1 − mask) ─▶ classify  two more backward passes
-//! ```
-//!
-//! One backward pass at a time keeps the memory of a step independent of the
-//! number of rounds.
+//! `L7` is line 7 of Algorithm 1, `Eq. 9` an equation of the paper, both also in
+//! `docs/method.md`. The paper walks through one sample at a time; here each line is
+//! executed for all samples of the batch that have not stopped. Each loss is
+//! differentiated as soon as it is known, which keeps the memory of a step independent of
+//! the number of rounds u.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+mod replay;
+#[cfg(test)]
+mod tests;
 
-use burn::tensor::{Gradients, Tensor};
-use rayon::prelude::*;
+use burn::tensor::Tensor;
 
 use super::{
-    dropout::Dropout,
-    erase::Trust,
-    fill::{erase, fill},
-    losses::{Losses, cross_entropy, cross_entropy_to_uniform, sample_predictions},
+    erase::{erase, fill},
     size::Barrier,
+    trust::Trust,
 };
 use crate::{
     config::{Config, LossConfig, MaskGradient, Statistics},
+    method::{
+        dropout::Dropout,
+        gradient::{GradientSum, accumulate},
+        losses::{cross_entropy, cross_entropy_to_uniform, sample_predictions},
+    },
     model::{
         Branch, Model, Pass, Response, Rules,
-        layers::{reuse, tensor, values},
-        mask::split,
-        params,
+        layers::{tensor, values},
+        mask::{background, foreground},
     },
 };
 
-/// The gradient of a batch's loss, by weight.
-pub type GradientSum = BTreeMap<String, Vec<f32>>;
-
-/// Floats that one thread adds at a time.
-const BLOCK: usize = 16 * 1024;
-
-/// A step of training on one batch.
+/// A training step on one batch.
 #[derive(Debug)]
 pub struct Step<'a> {
     /// Settings of the run.
     pub config: &'a Config,
-    /// The network, on a device that differentiates.
+    /// The network G (localizer M and classifier C), on a device that differentiates.
     pub model: &'a Model,
-    /// `[B, 3, H, W]`, not differentiated.
+    /// X, `[B, 3, H, W]`, not differentiated.
     pub images: Tensor<4>,
-    /// One class index per image.
+    /// y, one class index per image.
     pub labels: &'a [usize],
     /// What is dropped of the sorted cells.
     pub dropout: &'a Dropout,
     /// u of this epoch; 0 before erasing starts.
     pub rounds: usize,
-    /// Decides how far each look counts.
+    /// Ψ of the batch.
     pub trust: Trust,
     /// Mean colour of the normalized training images, for [`Fill::Mean`](crate::config::Fill).
     pub mean_colour: [f32; 3],
     /// The size constraint of this epoch.
     pub size: Barrier,
-    /// Whether the backbone is not to learn yet, its statistics included.
+    /// Whether the backbone is frozen, its batch statistics included.
     pub frozen: bool,
 }
 
-/// What a step found out.
+/// What came of a step.
 #[derive(Debug)]
 pub struct Outcome {
     /// The loss of the batch.
     pub losses: Losses,
     /// Gradient of the weighted loss, batch mean.
     pub gradients: GradientSum,
-    /// How many images the classifier named wrongly on their foreground.
+    /// How many images the classifier got wrong on their foreground.
     pub mistakes: usize,
-    /// How many images each look was given.
+    /// How many images took part in each localizer pass.
     pub localizer_passes: Vec<usize>,
-    /// The accumulated masks, `[B, 1, H, W]`.
+    /// The accumulated masks R⁺⋆, `[B, 1, H, W]`.
     pub mask: Tensor<4>,
 }
 
-/// How the images of a batch stand after some rounds; `[1, …]` tensors, one per image.
-struct Looked {
-    erased: Vec<Tensor<4>>,
+/// The terms of Eq. 8, averaged over the samples of a batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Losses {
+    /// H(p, p̂ˢ) of the localizer, Eq. 7, averaged over its passes.
+    pub localizer: f64,
+    /// H(p, p̂)⁺ of the classifier on the foreground, Eq. 3.
+    pub foreground: f64,
+    /// H(q, p̂)⁻ of the classifier on the background, Eq. 5; at least `ln C`.
+    pub background: f64,
+}
+
+/// What the recursion has made of each image of the batch; `[1, …]` tensors, one per image.
+struct Recursion {
+    /// X⋆
+    images: Vec<Tensor<4>>,
+    /// R⁺⋆
     masks: Vec<Tensor<4>>,
 }
 
-/// One look of the localizer at some images of the batch.
-struct Look {
+/// One localizer pass over the images that have not stopped.
+struct LocalizerPass {
+    /// Their places in the batch.
     active: Vec<usize>,
-    weights: Vec<f32>,
+    /// Ψ of each.
+    trust: Vec<f32>,
+}
+
+/// A loss of the classifier on one part of the images.
+struct PartLoss {
+    /// Sum over the batch.
+    sum: f64,
+    /// Gradient of the weighted batch mean by the mask; none where the mask is detached.
+    mask_gradient: Option<Tensor<4>>,
 }
 
 impl Step<'_> {
     /// Computes the loss of the batch and its gradient.
     pub fn run(mut self) -> Outcome {
-        let mut gradients = GradientSum::new();
         let detached = self.config.mask.gradient == MaskGradient::Detached;
+        let mut gradients = GradientSum::new(); // L2
+        let mut recursion = self.start(); // L4, L5
+        let (mut passes, mut localizer_loss) = (Vec::new(), 0.0);
 
-        let mut looked = self.unseen();
-        let (mut localizer_passes, mut localizer_loss) = (Vec::new(), 0.0);
-        for round in 0..Trust::passes(self.rounds, self.config.semantics) {
+        // L7: t ≤ u, while there is a sample that has not stopped.
+        for t in 0..Trust::passes(self.rounds, self.config.semantics) {
             let active = self.trust.active();
             if active.is_empty() {
                 break;
             }
-            let labels: Vec<usize> = active.iter().map(|&i| self.labels[i]).collect();
-            let response = self.localize(&looked, &active, self.look_pass(round));
-            let sample_predictions = sample_predictions(response.scores.clone(), &labels);
-            let weights = if self.rounds == 0 {
-                // Without erasing there is nothing to trust: the mask counts as it is.
+            // L8: forward X⋆ in M.
+            let labels = self.labels_of(&active);
+            let response = self.localize(&recursion, &active, self.localizer_statistics(t));
+            // L9: H_t (Eq. 7), Ψ(t) (Eq. 11, 12) and R⁺ᵗ (Eq. 9).
+            let predictions = sample_predictions(response.scores.clone(), &labels);
+            localizer_loss += predictions.iter().map(|p| f64::from(p.loss)).sum::<f64>();
+            let trust = if self.rounds == 0 {
+                // Without erasing there is no recursion to trust: the mask counts as it is.
                 vec![1.0; active.len()]
             } else {
-                self.trust.weigh(&active, &sample_predictions)
+                self.trust.coefficients(&active, &predictions)
             };
-            localizer_loss += sample_predictions.iter().map(|v| f64::from(v.loss)).sum::<f64>();
-            let look = Look { active, weights };
+            let pass = LocalizerPass { active, trust };
             let mask = response.detached().mask(self.size(), &self.rules());
-            self.remember(&mut looked, &look, mask);
+            // L10, L11, L13; L15 is Ψ = 0, by which a sample stops being active.
+            self.accumulate_and_erase(&mut recursion, &pass, mask);
+            // L12, also for samples that stop in this pass: see `docs/method.md` §6.
             if detached {
-                self.add(&mut gradients, self.localizer_loss(&response, &labels).backward());
+                let loss = self.localizer_loss(&response, &labels);
+                accumulate(&mut gradients, self.model, loss.backward());
             }
-            localizer_passes.push(look);
+            passes.push(pass);
         }
 
-        let mask = Tensor::cat(looked.masks, 0);
-        let judged = self.judge(&mask, &mut gradients);
-        if let Some(through) = judged.mask_gradient {
-            self.look_again(&localizer_passes, &mask, &through, &mut gradients);
+        // L18 to L21.
+        let mask = Tensor::cat(recursion.masks, 0);
+        let (foreground, mistakes) = self.foreground_loss(&mask, &mut gradients);
+        let background = self.background_loss(&mask, &mut gradients);
+        if let (Some(plus), Some(minus)) = (foreground.mask_gradient, background.mask_gradient) {
+            let mask_gradient = plus + minus + self.area_gradient(&mask);
+            self.replay(&passes, &mask, &mask_gradient, &mut gradients);
         }
 
+        // L23, of the reported losses; gradients were divided as they were found.
         let batch = self.labels.len() as f64;
-        let seen: usize = localizer_passes.iter().map(|look| look.active.len()).sum();
+        let localizer_passes: Vec<usize> = passes.iter().map(|pass| pass.active.len()).collect();
         let losses = Losses {
-            localizer: localizer_loss / seen as f64,
-            foreground: judged.losses.foreground / batch,
-            background: judged.losses.background / batch,
+            localizer: localizer_loss / localizer_passes.iter().sum::<usize>() as f64,
+            foreground: foreground.sum / batch,
+            background: background.sum / batch,
         };
-        let localizer_passes = localizer_passes.iter().map(|look| look.active.len()).collect();
-        Outcome { losses, gradients, mistakes: judged.mistakes, localizer_passes, mask }
+        Outcome { losses, gradients, mistakes, localizer_passes, mask }
     }
 
-    /// Every image intact, every mask empty.
-    fn unseen(&self) -> Looked {
+    /// L4 and L5: every mask is empty, every image intact.
+    fn start(&self) -> Recursion {
         let images = each(&self.images);
         let empty = |image: &Tensor<4>| image.clone().slice([0..1, 0..1]).zeros_like();
-        Looked { masks: images.iter().map(empty).collect(), erased: images }
+        Recursion { masks: images.iter().map(empty).collect(), images }
     }
 
-    fn localize(&self, looked: &Looked, active: &[usize], pass: Pass) -> Response {
-        let images = active.iter().map(|&i| looked.erased[i].clone()).collect();
+    /// L8: the localizer on the images of the batch that have not stopped.
+    fn localize(&self, recursion: &Recursion, active: &[usize], pass: Pass) -> Response {
+        let images = active.iter().map(|&i| recursion.images[i].clone()).collect();
         let keep = self.dropout.of_localizer(active, self.labels.len());
         let images = Tensor::cat(images, 0).autodiff();
         self.model.localize(images, pass, &self.rules(), keep.as_deref())
     }
 
-    /// Adds a look to the masks, and hides from the images what they show by now.
-    fn remember(&self, looked: &mut Looked, look: &Look, mask: Tensor<4>) {
+    /// L10, L11 and L13: where Ψ ≠ 0, updates the accumulated mask and erases it from the image.
+    fn accumulate_and_erase(
+        &self,
+        recursion: &mut Recursion,
+        pass: &LocalizerPass,
+        mask: Tensor<4>,
+    ) {
         let intact = each(&self.images);
-        for ((&i, &weight), mask) in look.active.iter().zip(&look.weights).zip(each(&mask)) {
-            if weight == 0.0 {
+        for ((&i, &trust), mask) in pass.active.iter().zip(&pass.trust).zip(each(&mask)) {
+            if trust == 0.0 {
                 continue;
             }
-            let grown = looked.masks[i].clone().max_pair(mask * weight);
-            let base = if self.config.erase.from_intact { &intact[i] } else { &looked.erased[i] };
+            // Eq. 10
+            let mask = recursion.masks[i].clone().max_pair(mask * trust);
+            let image =
+                if self.config.erase.from_intact { &intact[i] } else { &recursion.images[i] };
             let filling = fill(&intact[i], self.config.erase.fill, self.mean_colour);
-            looked.erased[i] = erase(base.clone(), grown.clone(), filling);
-            looked.masks[i] = grown;
+            recursion.images[i] = erase(image.clone(), mask.clone(), filling);
+            recursion.masks[i] = mask;
         }
     }
 
-    /// The localizer's share of the loss: the mean over the *batch*, stopped samples included.
+    /// H(p, p̂ˢ), Eq. 7, weighted: the mean over the *batch*, stopped samples included.
     fn localizer_loss(&self, response: &Response, labels: &[usize]) -> Tensor<1> {
         let share = self.config.loss.localizer / self.labels.len() as f64;
         cross_entropy(response.scores.clone(), labels).sum() * share
     }
 
-    /// Splits the images by their masks and asks the classifier about both halves.
-    fn judge(&self, mask: &Tensor<4>, gradients: &mut GradientSum) -> Judged {
-        let batch = self.labels.len() as f64;
-        let through = self.config.mask.gradient == MaskGradient::Through;
-        let mut judged = Judged::default();
-        for half in 0..2 {
-            // A leaf of its own for each half, since each half's graph is consumed at once.
-            let leaf = mask.clone().autodiff().set_require_grad(through);
-            let images = split(self.images.clone().autodiff(), leaf.clone())[half].clone();
-            let keep = self.dropout.classifier.as_deref();
-            let pass = self.judge_pass(half);
-            let scores = self.model.classify(images, pass, &self.rules(), keep).scores;
-            let (losses, weight) = if half == 0 {
-                judged.mistakes = sample_predictions(scores.clone(), self.labels)
-                    .iter()
-                    .filter(|prediction| !prediction.correct)
-                    .count();
-                (cross_entropy(scores, self.labels), self.config.loss.foreground)
-            } else {
-                (cross_entropy_to_uniform(scores), self.config.loss.background)
-            };
-            let sum = losses.sum();
-            let total = f64::from(values(sum.clone().inner())[0]);
-            if half == 0 {
-                judged.losses.foreground = total;
-            } else {
-                judged.losses.background = total;
-            }
-            let mut found = (sum * (weight / batch)).backward();
-            if let Some(gradient) = leaf.grad_remove(&mut found) {
-                judged.mask_gradient = Some(match judged.mask_gradient.take() {
-                    Some(sum) => sum + gradient,
-                    None => gradient,
-                });
-            }
-            self.add(gradients, found);
-        }
-        judged.mask_gradient = judged.mask_gradient.map(|gradient| gradient + self.of_sizes(mask));
-        judged
+    /// L18 to L21 for X⁺: H(p, p̂)⁺ of Eq. 3, and how many images are classified wrongly.
+    fn foreground_loss(&self, mask: &Tensor<4>, sum: &mut GradientSum) -> (PartLoss, usize) {
+        let mask = self.mask_leaf(mask);
+        let foreground = foreground(self.images.clone().autodiff(), mask.clone());
+        let scores = self.classify(foreground, self.foreground_statistics());
+        let predictions = sample_predictions(scores.clone(), self.labels);
+        let mistakes = predictions.iter().filter(|prediction| !prediction.correct).count();
+        let losses = cross_entropy(scores, self.labels);
+        (self.backward(losses, self.config.loss.foreground, &mask, sum), mistakes)
     }
 
-    /// The gradient of what masks cost by their size, `[B, 1, 1, 1]`: the same for every pixel, as
-    /// the share of the image that is covered grows by as much with each.
-    fn of_sizes(&self, mask: &Tensor<4>) -> Tensor<4> {
+    /// L18 to L21 for X⁻: H(q, p̂)⁻ of Eq. 5.
+    fn background_loss(&self, mask: &Tensor<4>, sum: &mut GradientSum) -> PartLoss {
+        let mask = self.mask_leaf(mask);
+        let background = background(self.images.clone().autodiff(), mask.clone());
+        let scores = self.classify(background, self.background_statistics());
+        let losses = cross_entropy_to_uniform(scores);
+        self.backward(losses, self.config.loss.background, &mask, sum)
+    }
+
+    /// The mask as a leaf of the graph of one loss, which a backward pass consumes.
+    fn mask_leaf(&self, mask: &Tensor<4>) -> Tensor<4> {
+        let through = self.config.mask.gradient == MaskGradient::Through;
+        mask.clone().autodiff().set_require_grad(through)
+    }
+
+    /// L19: the scores of the classifier.
+    fn classify(&self, images: Tensor<4>, pass: Pass) -> Tensor<2> {
+        let keep = self.dropout.classifier.as_deref();
+        self.model.classify(images, pass, &self.rules(), keep).scores
+    }
+
+    /// L20 and L21: differentiates a loss of the classifier, given for each sample.
+    fn backward(
+        &self,
+        losses: Tensor<1>,
+        weight: f64,
+        mask: &Tensor<4>,
+        gradients: &mut GradientSum,
+    ) -> PartLoss {
+        let loss = losses.sum();
+        let sum = f64::from(values(loss.clone().inner())[0]);
+        let mut found = (loss * (weight / self.labels.len() as f64)).backward();
+        let mask_gradient = mask.grad_remove(&mut found);
+        accumulate(gradients, self.model, found);
+        PartLoss { sum, mask_gradient }
+    }
+
+    /// The gradient of what masks cost by their area, `[B, 1, 1, 1]`: the same for every pixel, as
+    /// each adds as much to the share of the image that is covered.
+    fn area_gradient(&self, mask: &Tensor<4>) -> Tensor<4> {
         let [batch, _, height, width] = mask.dims();
         let pixels = (height * width) as f64;
         let LossConfig { area, size, .. } = &self.config.loss;
@@ -228,53 +269,28 @@ impl Step<'_> {
         tensor(slopes.collect(), [batch, 1, 1, 1], &mask.device())
     }
 
-    /// Takes the same passes once more, now to bring the mask's gradient back to the localizer.
-    ///
-    /// A mask's gradient is only known after the last look, and keeping every
-    /// look's graph until then would make memory grow with the number of rounds.
-    fn look_again(
-        &self,
-        localizer_passes: &[Look],
-        final_mask: &Tensor<4>,
-        through: &Tensor<4>,
-        gradients: &mut GradientSum,
-    ) {
-        let mut looked = self.unseen();
-        let (final_masks, through) = (each(final_mask), each(through));
-        for look in localizer_passes {
-            let labels: Vec<usize> = look.active.iter().map(|&i| self.labels[i]).collect();
-            let response = self.localize(&looked, &look.active, self.pass(Pass::TrainOnly));
-            let mut loss = self.localizer_loss(&response, &labels);
-            let constant = response.detached().mask(self.size(), &self.rules());
-
-            // Only where this look decided the accumulated mask does the gradient reach it.
-            let shares = look.active.iter().zip(&look.weights).zip(each(&constant)).map(
-                |((&i, &weight), mask)| {
-                    let decided = (mask * weight).equal(final_masks[i].clone()).float();
-                    through[i].clone() * decided * weight
-                },
-            );
-            let shares = Tensor::cat(shares.collect(), 0).autodiff();
-            loss = loss + (response.mask(self.size(), &self.rules()) * shares).sum();
-            self.remember(&mut looked, look, constant);
-            self.add(gradients, loss.backward());
-        }
-    }
-
-    /// Whether a look moves the running statistics.
-    fn look_pass(&self, round: usize) -> Pass {
+    /// Which running statistics a localizer pass moves.
+    fn localizer_statistics(&self, t: usize) -> Pass {
         self.pass(match self.config.model.statistics {
-            Statistics::Localizer | Statistics::Separate if round > 0 => Pass::TrainOnly,
+            Statistics::Localizer | Statistics::Separate if t > 0 => Pass::TrainOnly,
             _ => Pass::Train(Branch::Whole),
         })
     }
 
-    /// Whether the classifier's pass over one half moves the running statistics, and which.
-    fn judge_pass(&self, half: usize) -> Pass {
+    /// Which running statistics the classifier's pass over foregrounds moves.
+    fn foreground_statistics(&self) -> Pass {
         self.pass(match self.config.model.statistics {
             Statistics::All => Pass::Train(Branch::Whole),
-            // Nobody is ever asked about a background again.
-            Statistics::Separate if half == 0 => Pass::Train(Branch::Foreground),
+            Statistics::Separate => Pass::Train(Branch::Foreground),
+            Statistics::Localizer => Pass::TrainOnly,
+        })
+    }
+
+    /// Which running statistics the classifier's pass over backgrounds moves.
+    fn background_statistics(&self) -> Pass {
+        self.pass(match self.config.model.statistics {
+            Statistics::All => Pass::Train(Branch::Whole),
+            // Prediction never passes a background.
             Statistics::Localizer | Statistics::Separate => Pass::TrainOnly,
         })
     }
@@ -283,18 +299,8 @@ impl Step<'_> {
         if self.frozen { pass.frozen() } else { pass }
     }
 
-    fn add(&self, sum: &mut GradientSum, gradients: Gradients) {
-        for (name, gradient) in params::gradients(self.model, gradients) {
-            match sum.entry(name) {
-                Entry::Vacant(first) => {
-                    first.insert(gradient);
-                }
-                Entry::Occupied(mut total) => {
-                    add(total.get_mut(), &gradient);
-                    reuse(gradient);
-                }
-            }
-        }
+    fn labels_of(&self, active: &[usize]) -> Vec<usize> {
+        active.iter().map(|&i| self.labels[i]).collect()
     }
 
     fn size(&self) -> [usize; 2] {
@@ -307,203 +313,8 @@ impl Step<'_> {
     }
 }
 
-#[derive(Default)]
-struct Judged {
-    /// Sums over the batch.
-    losses: Losses,
-    mistakes: usize,
-    mask_gradient: Option<Tensor<4>>,
-}
-
-fn add(total: &mut [f32], more: &[f32]) {
-    let blocks = total.par_chunks_mut(BLOCK).zip(more.par_chunks(BLOCK));
-    blocks.for_each(|(total, more)| total.iter_mut().zip(more).for_each(|(t, m)| *t += m));
-}
-
 /// The images of a batch, each with a batch axis of one.
 fn each(batch: &Tensor<4>) -> Vec<Tensor<4>> {
     let [count, _, _, _] = batch.dims();
     (0..count).map(|i| batch.clone().slice_dim(0, i..i + 1)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        config::{Backbone, Evidence, Fill},
-        device,
-        rng::{Purpose, Stream},
-    };
-
-    const SIDE: usize = 32;
-    const LABELS: [usize; 2] = [0, 1];
-
-    fn config(rounds: usize) -> Config {
-        let mut config = Config::default();
-        config.model.backbone = Backbone::Tiny;
-        config.model.output_stride = 8;
-        config.erase.rounds = rounds;
-        config
-    }
-
-    /// A step on two noisy images, every look trusted.
-    fn outcome(config: &Config) -> Outcome {
-        let model = Model::new(config, 2, &device::cpu().autodiff());
-        step(config, &model, config.erase.rounds).run()
-    }
-
-    fn step<'a>(config: &'a Config, model: &'a Model, rounds: usize) -> Step<'a> {
-        static NOTHING_DROPPED: Dropout = Dropout { localizer: None, classifier: None };
-        let mut stream = Stream::new(5, Purpose::Synthetic, 0, 0);
-        let shape = [2, 3, SIDE, SIDE];
-        let noise = (0..shape.iter().product()).map(|_| stream.between(-1.0, 1.0) as f32);
-        Step {
-            config,
-            model,
-            images: tensor(noise.collect(), shape, &device::cpu()),
-            labels: &LABELS,
-            dropout: &NOTHING_DROPPED,
-            rounds,
-            trust: Trust::blind(2, config.erase.sigma),
-            mean_colour: [0.25; 3],
-            size: Barrier::at(&config.loss.size, 0),
-            frozen: false,
-        }
-    }
-
-    #[test]
-    fn the_mask_never_shrinks_from_round_to_round() {
-        let masks = [1, 2, 4].map(|rounds| values(outcome(&config(rounds)).mask));
-        for pair in masks.windows(2) {
-            assert!(pair[0].iter().zip(&pair[1]).all(|(before, after)| before <= after));
-        }
-        assert!(masks[0] != masks[2], "later passes must find something");
-    }
-
-    #[test]
-    fn without_erasing_the_mask_is_the_localizer_s_own_whatever_it_is_trusted() {
-        let config = config(0);
-        let model = Model::new(&config, 2, &device::cpu().autodiff());
-        let mut unsure = step(&config, &model, 0);
-        // Nobody's first class is right twice: trust would be zero for at least one of them.
-        unsure.trust = Trust::new(2, config.erase.sigma, config.semantics);
-        let mask = values(unsure.run().mask);
-        let largest = mask.iter().copied().fold(0.0, f32::max);
-        assert!((largest - 0.982_013_8).abs() < 1e-5, "{largest}");
-    }
-
-    #[test]
-    fn each_way_of_erasing_shows_the_localizer_something_else() {
-        let mut found = Vec::new();
-        for fill in [Fill::Zero, Fill::Mean, Fill::Blur] {
-            for from_intact in [false, true] {
-                let mut config = config(2);
-                (config.erase.fill, config.erase.from_intact) = (fill, from_intact);
-                found.push(outcome(&config).losses.localizer);
-            }
-        }
-        for (i, a) in found.iter().enumerate() {
-            assert!(found[i + 1..].iter().all(|b| a != b), "{found:?}");
-        }
-    }
-
-    #[test]
-    fn weights_of_the_terms_scale_their_gradients() {
-        let gradient = |localizer: f64, foreground: f64, background: f64| {
-            let mut config = config(1);
-            config.loss.localizer = localizer;
-            config.loss.foreground = foreground;
-            config.loss.background = background;
-            let mut gradients = outcome(&config).gradients;
-            let of = |name: &str, all: &mut GradientSum| all.remove(name).unwrap()[0];
-            (of("localizer.bias", &mut gradients), of("classifier.bias", &mut gradients))
-        };
-        let (localizer, classifier) = gradient(1.0, 1.0, 1.0);
-        let (doubled, same) = gradient(2.0, 1.0, 1.0);
-        assert!((doubled - 2.0 * localizer).abs() < 1e-6 && same == classifier);
-        let (_, foreground) = gradient(1.0, 1.0, 0.0);
-        let (_, background) = gradient(1.0, 0.0, 1.0);
-        assert!((foreground + background - classifier).abs() < 1e-6);
-    }
-
-    /// Without erasing the loss is smooth in the localizer's weights, so a step of known
-    /// length along their gradient must change it by the gradient's length.
-    #[test]
-    fn the_gradient_through_the_mask_is_that_of_finite_differences() {
-        for evidence in [Evidence::Weighted, Evidence::Centred, Evidence::Spread] {
-            let mut config = config(0);
-            config.mask.evidence = evidence;
-            config.mask.gradient = MaskGradient::Through;
-            config.loss.area = 3.0;
-            config.loss.size.weight = 2.0;
-            let (slope, length) = slope_along_the_gradient(&config);
-            let off = (slope / length - 1.0).abs();
-            assert!(off < 0.03, "{evidence:?}: slope {slope}, gradient {length}");
-        }
-    }
-
-    /// How steep the loss is along the gradient of the localizer's weights: by differences, and
-    /// by the gradient's length.
-    fn slope_along_the_gradient(config: &Config) -> (f64, f64) {
-        let model = Model::new(config, 2, &device::cpu().autodiff());
-        let gradients = step(config, &model, 0).run().gradients;
-        let gradient = gradients["localizer.weight"].clone();
-        let length = gradient.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>().sqrt();
-
-        // Short, because every unit that switches on or off on the way bends the loss: the slope
-        // is 45 % off at 1e-2, 4 % at 1e-4 and 2 % at 3e-5.
-        const REACH: f64 = 1e-5;
-        let loss_at = |reach: f64| {
-            let moved = params::map(model.clone(), |name, _, weights| match name {
-                "localizer.weight" => {
-                    let along = tensor(gradient.clone(), [gradient.len()], &weights.device());
-                    weights + along * (reach / length)
-                }
-                _ => weights,
-            });
-            let Outcome { losses, mask, .. } = step(config, &moved, 0).run();
-            let shares = values(mask);
-            let shares = shares.chunks_exact(SIDE * SIDE).map(|mask| {
-                mask.iter().copied().map(f64::from).sum::<f64>() / (SIDE * SIDE) as f64
-            });
-            let (barrier, LossConfig { area, size, .. }) =
-                (Barrier::at(&config.loss.size, 0), &config.loss);
-            let of_sizes = shares.map(|share| area * share + size.weight * barrier.of_share(share));
-            losses.total() + of_sizes.sum::<f64>() / LABELS.len() as f64
-        };
-        ((loss_at(REACH) - loss_at(-REACH)) / (2.0 * REACH), length)
-    }
-
-    #[test]
-    fn a_frozen_step_moves_no_statistics_and_gives_the_backbone_no_gradient() {
-        for statistics in [Statistics::All, Statistics::Localizer, Statistics::Separate] {
-            let mut config = config(1);
-            config.model.statistics = statistics;
-            config.mask.gradient = MaskGradient::Through;
-            let model = Model::new(&config, 2, &device::cpu().autodiff());
-            let model = params::let_backbone_learn(model, false);
-            let before = params::collect(&model);
-            let mut frozen = step(&config, &model, 1);
-            frozen.frozen = true;
-            let gradients = frozen.run().gradients;
-            assert_eq!(params::collect(&model), before);
-            let names: Vec<&str> = gradients.keys().map(String::as_str).collect();
-            let heads =
-                ["classifier.bias", "classifier.weight", "localizer.bias", "localizer.weight"];
-            assert_eq!(names, heads);
-        }
-    }
-
-    #[test]
-    fn statistics_of_the_localizer_only_ignore_the_masked_images() {
-        let moved = |statistics: Statistics, rounds: usize| {
-            let mut config = config(rounds);
-            config.model.statistics = statistics;
-            let model = Model::new(&config, 2, &device::cpu().autodiff());
-            step(&config, &model, rounds).run();
-            params::collect(&model)["bn1.running_mean"].values.clone()
-        };
-        assert_eq!(moved(Statistics::Localizer, 1), moved(Statistics::Localizer, 3));
-        assert_ne!(moved(Statistics::Localizer, 1), moved(Statistics::All, 1));
-    }
 }

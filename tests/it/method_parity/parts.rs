@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 use pinpoint::{
     config::{Cells, Evidence, MaskConfig, PoolConfig},
     device,
-    method::minmax::losses::{cross_entropy, cross_entropy_to_uniform},
+    method::losses::{cross_entropy, cross_entropy_to_uniform},
     model::{
         mask::{MaskEquation, soft_mask},
         params,

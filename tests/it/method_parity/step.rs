@@ -1,4 +1,4 @@
-//! Whole training steps: every look, both judgements, every gradient.
+//! Whole training steps: every localizer pass, both losses of the classifier, every gradient.
 
 use burn::tensor::Tensor;
 use pinpoint::{
@@ -7,12 +7,10 @@ use pinpoint::{
         PoolConfig, Semantics, Stem,
     },
     device,
-    method::minmax::{
-        Outcome, Step,
+    method::{
         dropout::Dropout,
-        erase::{SamplePrediction, Trust},
-        losses::sample_predictions,
-        size::Barrier,
+        losses::{SamplePrediction, sample_predictions},
+        minmax::{Outcome, Step, size::Barrier, trust::Trust},
     },
     model::{Branch, Model, Pass, Rules},
 };
@@ -113,7 +111,7 @@ fn trust_agrees_in_each_round() {
             let sample_predictions: Vec<SamplePrediction> =
                 active.iter().map(|&i| said(i)).collect();
             let mut row = [0.0; BATCH];
-            for (i, weight) in active.iter().zip(trust.weigh(&active, &sample_predictions)) {
+            for (i, weight) in active.iter().zip(trust.coefficients(&active, &sample_predictions)) {
                 row[*i] = weight;
             }
             found.extend(row);

@@ -3,6 +3,6 @@
 
 mod batch_norm;
 mod conv;
-mod images;
+mod pool;
 mod reference;
 mod threads;

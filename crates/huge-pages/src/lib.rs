@@ -1,7 +1,7 @@
-//! Large blocks of memory in huge pages.
+//! An allocator that puts large blocks of memory into huge pages.
 //!
-//! Kernels sweep over maps of many megabytes. In pages of 4 KiB, a fresh one costs a trip into
-//! the system every thousand floats, and reading it strides past the processor's table of pages.
+//! Programs that sweep over arrays of many megabytes touch a page of 4 KiB every thousand floats:
+//! each fresh one is a page fault, and there are more of them than the processor's TLB has entries.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -14,7 +14,7 @@ const LARGE: usize = 2 << 20;
 ///
 /// ```
 /// #[global_allocator]
-/// static MEMORY: conv_kernels::HugePages = conv_kernels::HugePages;
+/// static MEMORY: huge_pages::HugePages = huge_pages::HugePages;
 ///
 /// assert!(vec![0.0_f32; 1 << 20].iter().all(|&value| value == 0.0));
 /// ```

@@ -1,7 +1,7 @@
 //! Dropout masks of one step.
 //!
-//! All looks of a step share one mask, and so do the two halves of the split
-//! image: losses that are compared with each other must differ by what was
+//! All localizer passes of a step share one mask, and so do foreground and
+//! background: losses that are compared with each other must differ by what was
 //! erased, not by what was dropped.
 
 use crate::rng::{Purpose, Stream};

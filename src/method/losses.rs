@@ -1,39 +1,26 @@
-//! The three terms that training minimizes.
+//! Losses of scores: cross-entropy against the label, and against the uniform distribution.
 
 use burn::tensor::{Int, Tensor, TensorData, activation::log_softmax};
 
-use super::erase::SamplePrediction;
 use crate::model::layers::values;
 
-/// What was minimized, averaged over the samples of a batch.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Losses {
-    /// Cross-entropy of the localizer, averaged over the looks that were taken.
-    pub localizer: f64,
-    /// Cross-entropy of the classifier on the foreground.
-    pub foreground: f64,
-    /// Distance of the classifier from knowing nothing about the background; at least `ln C`.
-    pub background: f64,
+/// What scores say about one sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SamplePrediction {
+    /// Whether the most probable class is the label.
+    pub correct: bool,
+    /// Probability of the most probable class.
+    pub confidence: f32,
+    /// Cross-entropy of the prediction against the label.
+    pub loss: f32,
 }
 
-impl Losses {
-    /// The sum of the terms.
-    pub fn total(&self) -> f64 {
-        self.localizer + self.foreground + self.background
-    }
-
-    /// Whether every term is a number.
-    pub fn is_finite(&self) -> bool {
-        self.total().is_finite()
-    }
-}
-
-/// How far a prediction is from the label.
+/// Cross-entropy of the prediction against the label, which is its negative log-likelihood.
 ///
-/// Equations 1 and 3 of `docs/method.md`, for each sample,
+/// Equations 3 and 7 of the paper, for each sample:
 ///
 /// ```text
-/// H = −log p̂_y
+/// H(p, p̂) = −log p̂(y)
 /// ```
 ///
 /// It is zero exactly when the label has all the probability.
@@ -46,29 +33,28 @@ pub fn cross_entropy(scores: Tensor<2>, labels: &[usize]) -> Tensor<1> {
     -log_softmax(scores, 1).gather(1, labels).reshape([batch])
 }
 
-/// How far the classifier is from knowing *nothing* about the background.
+/// Cross-entropy of the prediction against the uniform distribution q over `C` classes.
 ///
-/// Equation 2 of `docs/method.md`: the cross-entropy of the prediction `p̂⁻` on
-/// the hidden-foreground image against the uniform distribution over `C` classes,
+/// Equation 5 of the paper, for each sample:
 ///
 /// ```text
-/// L⁻ = −(1/C) Σ_c log p̂⁻_c
+/// H(q, p̂) = −(1/C) Σ_k log p̂(k)
 /// ```
 ///
-/// It is smallest, `ln C`, exactly when every class is equally likely: when the
-/// mask has left no evidence behind. Shapes: `scores [B, C]` → `[B]`.
+/// It is smallest, `ln C`, exactly when every class is equally likely.
+/// Shapes: `scores [B, C]` → `[B]`.
 pub fn cross_entropy_to_uniform(scores: Tensor<2>) -> Tensor<1> {
     let [batch, _] = scores.dims();
     -log_softmax(scores, 1).mean_dim(1).reshape([batch])
 }
 
-/// What scores say about their samples.
+/// What scores say about each sample.
 ///
 /// Shapes: `scores [B, C]`.
 pub fn sample_predictions(scores: Tensor<2>, labels: &[usize]) -> Vec<SamplePrediction> {
     let [_, classes] = scores.dims();
     let log_probabilities = values(log_softmax(scores.inner(), 1));
-    let judge = |(row, &label): (&[f32], &usize)| {
+    let predict = |(row, &label): (&[f32], &usize)| {
         let (best, log_confidence) = row
             .iter()
             .copied()
@@ -81,7 +67,7 @@ pub fn sample_predictions(scores: Tensor<2>, labels: &[usize]) -> Vec<SamplePred
             loss: -row[label],
         }
     };
-    log_probabilities.chunks_exact(classes).zip(labels).map(judge).collect()
+    log_probabilities.chunks_exact(classes).zip(labels).map(predict).collect()
 }
 
 #[cfg(test)]

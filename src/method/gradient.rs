@@ -1,0 +1,69 @@
+//! Gradients of a loss by weight, added up over several backward passes.
+
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use burn::{module::Module, tensor::Gradients};
+use rayon::prelude::*;
+
+use crate::model::{layers::reuse, params};
+
+/// The gradient of a batch's loss, by the name of the weight.
+pub type GradientSum = BTreeMap<String, Vec<f32>>;
+
+/// Floats that one thread adds at a time.
+const BLOCK: usize = 16 * 1024;
+
+/// Adds what a backward pass found for the weights of a module.
+pub fn accumulate(sum: &mut GradientSum, module: &impl Module, found: Gradients) {
+    for (name, gradient) in params::gradients(module, found) {
+        match sum.entry(name) {
+            Entry::Vacant(first) => {
+                first.insert(gradient);
+            }
+            Entry::Occupied(mut total) => {
+                add(total.get_mut(), &gradient);
+                reuse(gradient);
+            }
+        }
+    }
+}
+
+fn add(total: &mut [f32], more: &[f32]) {
+    let blocks = total.par_chunks_mut(BLOCK).zip(more.par_chunks(BLOCK));
+    blocks.for_each(|(total, more)| total.iter_mut().zip(more).for_each(|(t, m)| *t += m));
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::{
+        module::Param,
+        tensor::{Device, Tensor},
+    };
+
+    use super::*;
+    use crate::{device, model::layers::tensor};
+
+    #[derive(Module, Debug)]
+    struct Two {
+        first: Param<Tensor<1>>,
+        second: Param<Tensor<1>>,
+    }
+
+    fn weights(count: usize, device: &Device) -> Param<Tensor<1>> {
+        Param::from_tensor(tensor(vec![1.0; count], [count], device))
+    }
+
+    #[test]
+    fn passes_add_up_and_weights_that_none_reaches_are_absent() {
+        let device = device::cpu().autodiff();
+        // More than one block, and no whole number of them.
+        let long = 2 * BLOCK + 3;
+        let module = Two { first: weights(long, &device), second: weights(2, &device) };
+        let mut sum = GradientSum::new();
+        for factor in [2.0, 3.0] {
+            accumulate(&mut sum, &module, (module.first.val() * factor).sum().backward());
+        }
+        assert_eq!(sum.keys().collect::<Vec<_>>(), ["first"]);
+        assert_eq!(sum["first"], vec![5.0; long]);
+    }
+}

@@ -1,0 +1,46 @@
+//! The localizer passes of a step once more, to bring the mask's gradient back to the localizer.
+//!
+//! Only for `mask.gradient = "through"`; the paper detaches the mask. The gradient of the
+//! accumulated mask is known only after the classifier's two losses, and keeping the graph of
+//! every localizer pass until then would make memory grow with the number of rounds.
+
+use burn::tensor::Tensor;
+
+use super::{LocalizerPass, Step, each};
+use crate::{
+    method::gradient::{GradientSum, accumulate},
+    model::Pass,
+};
+
+impl Step<'_> {
+    /// Repeats the passes that gave `mask` and differentiates each: the localizer's loss, and
+    /// the classifier's losses by way of the mask, whose gradient is `mask_gradient`.
+    pub(super) fn replay(
+        &self,
+        passes: &[LocalizerPass],
+        mask: &Tensor<4>,
+        mask_gradient: &Tensor<4>,
+        gradients: &mut GradientSum,
+    ) {
+        let mut recursion = self.start();
+        let (masks, mask_gradients) = (each(mask), each(mask_gradient));
+        for pass in passes {
+            let labels = self.labels_of(&pass.active);
+            // The statistics were moved by the first time.
+            let response = self.localize(&recursion, &pass.active, self.pass(Pass::TrainOnly));
+            let loss = self.localizer_loss(&response, &labels);
+            let constant = response.detached().mask(self.size(), &self.rules());
+
+            // The maximum of Eq. 10 passes its gradient to the pass that attains it.
+            let samples = pass.active.iter().zip(&pass.trust).zip(each(&constant));
+            let attained = samples.map(|((&i, &trust), mask)| {
+                let attains = (mask * trust).equal(masks[i].clone()).float();
+                mask_gradients[i].clone() * attains * trust
+            });
+            let attained = Tensor::cat(attained.collect(), 0).autodiff();
+            let loss = loss + (response.mask(self.size(), &self.rules()) * attained).sum();
+            self.accumulate_and_erase(&mut recursion, pass, constant);
+            accumulate(gradients, self.model, loss.backward());
+        }
+    }
+}
