@@ -41,6 +41,74 @@ fn forbid(folder: &str, words: &[&str], exempt: &[&str]) {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// The modules of the library: each imports only from those before it.
+const ORDER: &[&str] = &[
+    "error", "digest", "regular", "bilinear", "rng", "stats", "config", "device", "data", "model",
+    "method", "run", "train", "predict", "refine", "metrics", "evaluate", "report",
+];
+
+/// Settings name how mask files are read, which is parsed where they are read.
+const UPWARDS: &[(&str, &str)] = &[("config", "data")];
+
+/// The modules that a text imports from the crate's root, by `crate::name` or `crate::{name, …}`.
+fn imports(text: &str) -> Vec<String> {
+    let name = |text: &str| -> String {
+        text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    let mut found = Vec::new();
+    for after in text.split("crate::").skip(1) {
+        let Some(list) = after.strip_prefix('{') else {
+            found.push(name(after));
+            continue;
+        };
+        let (mut depth, mut start) = (1, 0);
+        for (at, character) in list.char_indices() {
+            match character {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 1 => {
+                    found.push(name(&list[start..at]));
+                    start = at + 1;
+                }
+                _ => {}
+            }
+            if depth == 0 {
+                found.push(name(&list[start..at]));
+                break;
+            }
+        }
+    }
+    found.retain(|name| !name.is_empty());
+    found
+}
+
+/// The text without the tests at its foot, which may import from anywhere.
+fn without_tests(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text)
+}
+
+#[test]
+fn modules_import_downwards_only() {
+    let rank = |name: &str| ORDER.iter().position(|known| *known == name);
+    let mut found = Vec::new();
+    for (path, text) in sources("src") {
+        let module = path.split('/').nth(1).unwrap().trim_end_matches(".rs");
+        let is_test = path.ends_with("/tests.rs") || path.ends_with("/parity.rs");
+        if module == "bin" || module == "lib" || is_test {
+            continue;
+        }
+        let own =
+            rank(module).unwrap_or_else(|| panic!("{path}: `{module}` has no place in ORDER"));
+        for import in imports(without_tests(&text)) {
+            let upwards = rank(&import).is_some_and(|other| other > own);
+            if upwards && !UPWARDS.contains(&(module, &import)) {
+                found.push(format!("{path}: {import}"));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
 #[test]
 fn what_needs_no_tensors_does_not_import_them() {
     for folder in [
@@ -81,10 +149,13 @@ fn backends_are_named_in_one_place() {
 }
 
 #[test]
-fn unsafe_code_lives_in_the_kernel_crate() {
-    let words = ["unsafe {", "unsafe fn", "unsafe impl"];
-    forbid("src", &words, &[]);
-    forbid("crates/dense-crf", &words, &[]);
+fn unsafe_code_lives_in_the_kernels_and_the_allocator() {
+    let words = ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"];
+    for folder in ["src", "examples", "tests"] {
+        // This file holds the words it looks for.
+        forbid(folder, &words, &["tests/it/tidy.rs"]);
+    }
+    forbid("crates", &words, &["crates/conv-kernels/", "crates/huge-pages/"]);
 }
 
 #[test]
@@ -118,4 +189,8 @@ fn the_search_finds_what_it_is_meant_to_find() {
     assert_eq!(code("let a = 1; // unsafe {\nunsafe { b }"), "let a = 1; \nunsafe { b }");
     let hit = std::panic::catch_unwind(|| forbid("src/device.rs", &["Device::flex"], &[]));
     assert!(hit.is_err(), "a forbidden word must be found");
+    let text = "use crate::{\n    a::{b, c},\n    d,\n};\nfn f() { crate::e::g() }";
+    assert_eq!(imports(text), ["a", "d", "e"]);
+    let report = sources("src/report").into_iter().find(|(path, _)| path.ends_with("folder.rs"));
+    assert!(imports(&report.unwrap().1).contains(&"evaluate".to_owned()));
 }
