@@ -44,7 +44,7 @@ fn forbid(folder: &str, words: &[&str], exempt: &[&str]) {
 /// The modules of the library: each imports only from those before it.
 const ORDER: &[&str] = &[
     "error", "digest", "regular", "bilinear", "rng", "stats", "config", "device", "data", "model",
-    "method", "run", "train", "predict", "refine", "metrics", "evaluate", "report",
+    "method", "run", "train", "predict", "refine", "metrics", "formats", "evaluate", "report",
 ];
 
 /// Settings name how mask files are read, which is parsed where they are read.
