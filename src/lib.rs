@@ -16,6 +16,7 @@
 
 mod digest;
 mod error;
+mod protobuf;
 mod regular;
 
 pub use error::{Error, Result};
@@ -46,6 +47,9 @@ pub mod run;
 
 /// The training loop.
 pub mod train;
+
+/// Trained networks as ONNX files.
+pub mod export;
 
 /// What a method says about an image.
 pub mod predict;

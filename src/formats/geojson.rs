@@ -4,17 +4,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    contour::{Polygon, Ring, polygons},
-    label_png::colour,
-};
+use super::contour::{Polygon, Ring, polygons};
 use crate::metrics::RegionPixels;
 
 /// What is known of all regions of an image.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
-    /// What the image was taken for, if for anything: the class's place and its name.
-    pub class: Option<(usize, &'a str)>,
+    /// What the image was taken for, if for anything.
+    pub class: Option<&'a str>,
+    /// What its regions are drawn in; none leaves it to the other program.
+    pub colour: Option<[u8; 3]>,
     /// How probable that is.
     pub probability: Option<f32>,
 }
@@ -43,9 +42,11 @@ pub fn feature(geometry: Value, pixels: u64, score: f64, about: About<'_>) -> Va
     measurements.insert("Area px^2".to_owned(), json!(pixels));
     measurements.insert("Mean score".to_owned(), json!(score));
     let mut properties = json!({ "objectType": "annotation", "area": pixels, "score": score });
-    if let Some((index, class)) = about.class {
-        // The first colour is the background's.
-        properties["classification"] = json!({ "name": class, "color": colour(index + 1) });
+    if let Some(class) = about.class {
+        properties["classification"] = json!({ "name": class });
+        if let Some(colour) = about.colour {
+            properties["classification"]["color"] = json!(colour);
+        }
     }
     if let Some(probability) = about.probability {
         measurements.insert("Class probability".to_owned(), json!(probability));
@@ -79,7 +80,8 @@ mod tests {
         let scores: Vec<f32> =
             [1, 1, 1, 0, 1, 0, 1, 0, 1, 1, 1, 0, 0, 0, 0, 1].map(|x| x as f32).into();
         let regions = regions_at(&ScoreMap::new(4, 4, &scores).unwrap(), 0.5);
-        let about = About { class: Some((1, "gland")), probability: Some(0.75) };
+        let about =
+            About { class: Some("gland"), colour: Some([0, 128, 0]), probability: Some(0.75) };
         let document: Value = serde_json::from_str(&document(&regions, about)).unwrap();
         let features = document["features"].as_array().unwrap();
         assert_eq!(features.len(), 1, "the last pixel touches by a corner");
@@ -90,7 +92,7 @@ mod tests {
         assert!(rings.iter().all(|ring| ring[0] == ring[ring.as_array().unwrap().len() - 1]));
         let properties = &features[0]["properties"];
         assert_eq!(properties["objectType"], "annotation");
-        assert_eq!(properties["classification"]["name"], "gland");
+        assert_eq!(properties["classification"], json!({ "name": "gland", "color": [0, 128, 0] }));
         assert_eq!(properties["measurements"]["Area px^2"], 9);
         assert_eq!(properties["measurements"]["Class probability"], 0.75);
     }

@@ -22,3 +22,6 @@ pub mod coco;
 
 /// The class of each pixel as an indexed picture.
 pub mod label_png;
+
+/// How a run has gone, as TensorBoard shows it.
+pub mod tensorboard;

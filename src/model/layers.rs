@@ -18,7 +18,7 @@ use crate::config::Kernels;
 /// How far each new batch moves the running statistics.
 const MOMENTUM: f64 = 0.1;
 /// Keeps the division by a channel's spread finite.
-const EPSILON: f64 = 1e-5;
+pub(crate) const EPSILON: f64 = 1e-5;
 
 /// How a forward pass treats batch norm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

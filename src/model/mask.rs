@@ -21,7 +21,7 @@ use super::{
 use crate::config::{Alignment, Evidence, MaskConfig};
 
 /// Variance over classes below which maps count as equal: the root of 0 has no gradient.
-const EQUAL: f32 = 1e-24;
+pub(crate) const EQUAL: f32 = 1e-24;
 
 /// How raw maps are brought to a common scale before the sigmoid.
 #[derive(Debug, Clone, Copy)]

@@ -69,6 +69,25 @@ struct Shape {
     bottleneck: bool,
 }
 
+/// Stride and dilation of a block's 3×3 convolutions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlockSteps {
+    /// Of the block; a bottleneck has it on its 3×3 convolution, others on the first of two.
+    pub(crate) stride: usize,
+    pub(crate) dilation: usize,
+    pub(crate) bottleneck: bool,
+}
+
+/// The blocks of each stage.
+pub(crate) fn block_steps(config: &ModelConfig) -> [Vec<BlockSteps>; 4] {
+    Architecture::of(config.backbone).stages(config.output_stride).map(|stage| {
+        let Stage { stride, first_dilation, dilation, bottleneck, .. } = stage;
+        let first = BlockSteps { stride, dilation: first_dilation, bottleneck };
+        let later = BlockSteps { stride: 1, dilation, bottleneck };
+        iter::once(first).chain(iter::repeat(later)).take(stage.blocks).collect()
+    })
+}
+
 /// One stage: how many blocks, how wide, at which resolution.
 struct Stage {
     blocks: usize,

@@ -6,7 +6,13 @@
 use serde_json::{Value, json};
 
 use super::spreadsheet;
-use crate::metrics::Component;
+use crate::{
+    formats::{
+        contour::Polygon,
+        geojson::{self, About},
+    },
+    metrics::Component,
+};
 
 /// The image that regions were found in.
 #[derive(Debug, Clone, Copy)]
@@ -63,23 +69,14 @@ impl Found<'_> {
     /// Coordinates are pixels, not degrees. Rings run counterclockwise in them, as the standard
     /// asks; on a screen, where `y` points down, that is clockwise.
     pub fn to_geojson(&self) -> String {
+        let about = About { class: self.class, colour: None, probability: None };
         let feature = |region: &Component| {
             let [x0, y0, x1, y1] = corners(region);
-            let ring = [[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]];
-            let mut properties = json!({
-                "objectType": "annotation", "area": region.pixels, "score": region.score,
-            });
-            if let Some(class) = self.class {
-                properties["classification"] = json!({ "name": class });
-            }
-            json!({
-                "type": "Feature",
-                "geometry": { "type": "Polygon", "coordinates": [ring] },
-                "properties": properties,
-            })
+            let outer = vec![[x0, y0], [x1, y0], [x1, y1], [x0, y1]];
+            let rectangle = geojson::geometry(&[Polygon { outer, holes: Vec::new() }]);
+            geojson::feature(rectangle, region.pixels, region.score, about)
         };
-        let features: Vec<Value> = self.regions.iter().map(feature).collect();
-        format!("{:#}\n", json!({ "type": "FeatureCollection", "features": features }))
+        geojson::collection(&self.regions.iter().map(feature).collect::<Vec<Value>>())
     }
 }
 

@@ -12,9 +12,10 @@
 //! (Kurita, Otsu and Abdelmalek, *Maximum likelihood thresholding*, 1992), which finds a small
 //! heap beside a large one, but also where there is none.
 
-const BINS: usize = 256;
+/// Equal parts of the range of values.
+pub(crate) const BINS: usize = 256;
 /// Smallest share of the values that counts as a heap, where small ones are favoured.
-const LEAST_SHARE: f64 = 0.005;
+pub(crate) const LEAST_SHARE: f64 = 0.005;
 
 /// Otsu's cut; none if all values are equal, which have no two sides.
 pub fn otsu(values: &[f32]) -> Option<f32> {

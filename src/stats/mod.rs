@@ -4,6 +4,7 @@ mod cut;
 mod decidability;
 mod logistic;
 
+pub(crate) use self::cut::{BINS, LEAST_SHARE};
 pub use self::{
     cut::{cut, otsu, skewness},
     decidability::{Decidability, HeldOut, cross_validated, held_out},

@@ -16,6 +16,7 @@ mod diagnosis;
 mod evaluate;
 mod evaluate_maps;
 mod evaluate_memory;
+mod export;
 mod faults;
 mod fuzz_corpus;
 mod hostile_images;

@@ -10,6 +10,7 @@ mod data_args;
 mod demo;
 mod doctor;
 mod evaluate;
+mod export;
 mod machine;
 mod overrides;
 mod predict;
@@ -46,6 +47,7 @@ enum Command {
     Train(train::Train),
     Evaluate(evaluate::Evaluate),
     Predict(predict::Predict),
+    Export(export::Export),
     Compare(compare::Compare),
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Command::Train(train) => train.run(ui),
         Command::Evaluate(evaluate) => evaluate.run(ui),
         Command::Predict(predict) => predict.run(ui),
+        Command::Export(export) => export.run(ui),
         Command::Compare(compare) => compare.run(ui),
         Command::Sweep(sweep) => sweep.run(ui),
         Command::Reproduce(reproduce) => reproduce.run(ui),

@@ -9,7 +9,7 @@ use super::features::{StageMap, StageMaps};
 use crate::config::Stage;
 
 /// One in so many cells is among the highest.
-const HIGHEST: usize = 20;
+pub(crate) const HIGHEST: usize = 20;
 
 /// The descriptor of an image whose parts are seen one after the other.
 #[derive(Debug)]

@@ -23,9 +23,9 @@ use crate::stats::cut;
 /// How sharply the map of a teacher is cut, in spreads of the map.
 const SHARPNESS: f32 = 4.0;
 /// A guess is never quite certain.
-const DOUBT: f32 = 1e-3;
+pub(crate) const DOUBT: f32 = 1e-3;
 /// Added to the covariance within the sides: features are white over all images, not in each.
-const RIDGE: f32 = 3.0;
+pub(crate) const RIDGE: f32 = 3.0;
 
 /// Cells that are summed up before they are added to the others.
 const BLOCK: usize = 4096;

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Pixels of input per cell of the common grid.
-pub(super) const STRIDE: usize = 8;
+pub(crate) const STRIDE: usize = 8;
 
 /// What one stage gives for an image or a part of it.
 #[derive(Debug, Clone, PartialEq)]

@@ -62,7 +62,7 @@ const UPRIGHT: f64 = 0.5;
 /// matter of seconds.
 const JUDGED_IMAGES: usize = 600;
 /// Logarithms of the odds within which the image itself decides where to cut.
-const UNDECIDED: f32 = 1.0;
+pub(crate) const UNDECIDED: f32 = 1.0;
 
 /// What prediction needs of the heads.
 #[derive(Debug, Clone, PartialEq)]

@@ -41,6 +41,13 @@ pub use self::{
     model::{Probe, backbone, stages},
     projection::Projection,
 };
+pub(crate) use self::{
+    descriptor::HIGHEST,
+    discriminant::{DOUBT, RIDGE},
+    features::STRIDE,
+    heads::UNDECIDED,
+    smooth::kernel,
+};
 use crate::config::{Backbone, Config, Normalization, Stem};
 
 /// Lays what a probe works best with over the defaults.

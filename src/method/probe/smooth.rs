@@ -19,7 +19,7 @@ pub(super) fn smooth(map: &[f32], [rows, columns]: [usize; 2], sigma: f64) -> Ve
 }
 
 /// Half of the kernel, its middle first, up to four spreads away; it sums to 1 with its mirror.
-fn kernel(sigma: f64) -> Vec<f32> {
+pub(crate) fn kernel(sigma: f64) -> Vec<f32> {
     let reach = if sigma > 0.0 { (4.0 * sigma + 0.5) as usize } else { 0 };
     let half: Vec<f64> =
         (0..=reach).map(|x| (-0.5 * (x as f64 / sigma.max(1e-9)).powi(2)).exp()).collect();

@@ -1,0 +1,89 @@
+//! Class maps as masks.
+
+use super::{
+    Found, Weights, backbone,
+    graph::{Attribute, FLOAT, Graph, Value},
+    mask, pooling,
+};
+use crate::{
+    config::{Config, Decision, Evidence},
+    error::Result,
+    method::cam::Cam,
+    model::{Branch, mask::MaskEquation, wildcat::Pooling},
+};
+
+pub(super) fn graph(
+    graph: &mut Graph,
+    images: &Value,
+    cam: Cam,
+    config: &Config,
+    weights: &Weights<'_>,
+) -> Result<Found> {
+    let size = graph.size(images);
+    let stages = backbone::stages(graph, images, &config.model, weights, Branch::Whole)?;
+    let features = stages.last().expect("a residual network has four stages");
+    let maps_per_class = config.pool.maps_per_class;
+    let maps = backbone::class_maps(graph, features, "localizer", maps_per_class, weights)?;
+    let scores = match cam {
+        Cam::Average => pooling::mean(graph, &maps),
+        Cam::Max => pooling::max(graph, &maps),
+        Cam::LogSumExp => pooling::log_sum_exp(graph, &maps, config.pool.sharpness),
+        Cam::Wildcat => {
+            let rule = Pooling { config: &config.pool, counts_evidence_against: true };
+            pooling::wildcat(graph, &maps, &rule)
+        }
+    };
+    let probabilities = graph.softmax(&scores);
+    let (_, [all, _, _, _]) = weights.shaped("localizer.weight")?;
+    let classes = all / maps_per_class;
+    let chosen = chosen(graph, &scores, classes);
+    let stride = config.model.output_stride;
+    let mask = match config.mask.rule {
+        Decision::Method if classes == 1 => everywhere(graph, images),
+        Decision::Method => {
+            let placed = mask::place(graph, &maps, &size, stride, &config.mask);
+            highest(graph, &placed, &chosen)
+        }
+        Decision::MinMax => {
+            let belief = graph.cast(&chosen, FLOAT);
+            let evidence = mask::evidence(graph, &belief, &maps, config.evidence(), classes);
+            let rule = MaskEquation {
+                config: &config.mask,
+                evidence: Evidence::Weighted,
+                stride,
+                batch_wide: false,
+            };
+            mask::soft_mask(graph, &evidence, &size, &rule)
+        }
+    };
+    Ok(Found { mask, probabilities, localizer: None })
+}
+
+/// Which class has the highest score, as true and false `[1, C]`.
+fn chosen(graph: &mut Graph, scores: &Value, classes: usize) -> Value {
+    let best = ("axis", Attribute::Int(1));
+    let best = graph.op("ArgMax", &[scores], &[best, ("keepdims", Attribute::Int(1))]);
+    let all: Vec<i64> = (0..classes as i64).collect();
+    let all = graph.ints(&all);
+    graph.op("Equal", &[&best, &all], &[])
+}
+
+/// `sigmoid(A_class − max of the others)`
+fn highest(graph: &mut Graph, maps: &Value, chosen: &Value) -> Value {
+    let chosen = graph.reshape(chosen, &[1, -1, 1, 1]);
+    let nothing = graph.float(f64::NEG_INFINITY);
+    let own = graph.op("Where", &[&chosen, maps, &nothing], &[]);
+    let own = graph.reduce("ReduceMax", &own, &[1]);
+    let others = graph.op("Where", &[&chosen, &nothing, maps], &[]);
+    let others = graph.reduce("ReduceMax", &others, &[1]);
+    let apart = graph.sub(&own, &others);
+    graph.op("Sigmoid", &[&apart], &[])
+}
+
+/// A mask of ones.
+fn everywhere(graph: &mut Graph, images: &Value) -> Value {
+    let highest = graph.reduce("ReduceMax", images, &[1]);
+    let nothing = graph.sub(&highest, &highest);
+    let one = graph.float(1.0);
+    graph.add(&nothing, &one)
+}

@@ -1,0 +1,53 @@
+//! Min-max entropy: the localizer gives the mask, the classifier names what it shows.
+
+use super::{
+    Found, Weights, backbone,
+    graph::{DOUBLE, Graph, INT, Value},
+    mask, pooling,
+};
+use crate::{
+    config::Config,
+    error::Result,
+    model::{Branch, Rules},
+};
+
+pub(super) fn graph(
+    graph: &mut Graph,
+    images: &Value,
+    config: &Config,
+    weights: &Weights<'_>,
+) -> Result<Found> {
+    let rules = Rules::new(config);
+    let maps_per_class = config.pool.maps_per_class;
+    let size = graph.size(images);
+    let maps = |graph: &mut Graph, images: &Value, head: &str, branch: Branch| {
+        let stages = backbone::stages(graph, images, &config.model, weights, branch)?;
+        let features = stages.last().expect("a residual network has four stages");
+        backbone::class_maps(graph, features, head, maps_per_class, weights)
+    };
+    let localizer = maps(graph, images, "localizer", Branch::Whole)?;
+    let scores = pooling::wildcat(graph, &localizer, &rules.pooling());
+    let belief = graph.softmax(&scores);
+    let (_, [all, _, _, _]) = weights.shaped("localizer.weight")?;
+    let rule = rules.mask();
+    let evidence = mask::evidence(graph, &belief, &localizer, rule.evidence, all / maps_per_class);
+    let mask = mask::soft_mask(graph, &evidence, &size, &rule);
+
+    let foreground = graph.mul(images, &mask);
+    let smaller = classifier_size(graph, &size, config.model.classifier_scale);
+    let seen = graph.resize(&foreground, &smaller, "align_corners");
+    let classifier = maps(graph, &seen, "classifier", Branch::Foreground)?;
+    let scores = pooling::wildcat(graph, &classifier, &rules.pooling());
+    let probabilities = graph.softmax(&scores);
+    Ok(Found { mask, probabilities, localizer: Some(belief) })
+}
+
+/// The size that the classifier looks at, rounded down and at least 1.
+fn classifier_size(graph: &mut Graph, size: &Value, scale: f64) -> Value {
+    let exact = graph.cast(size, DOUBLE);
+    let scale = graph.double(scale);
+    let scaled = graph.mul(&exact, &scale);
+    let whole = graph.cast(&scaled, INT);
+    let one = graph.ints(&[1]);
+    graph.op("Max", &[&whole, &one], &[])
+}
