@@ -5,6 +5,7 @@
 //! and [`mask`](crate::data::mask).
 
 use std::{
+    collections::BTreeSet,
     fmt,
     path::{Path, PathBuf},
 };
@@ -125,6 +126,40 @@ impl Dataset {
         Err(Error::Dataset { path: self.root.clone(), problems })
     }
 
+    /// Numbers the classes as `classes` are, some of which the dataset may lack.
+    ///
+    /// A run is scored on any dataset whose classes it knows. A class that is none of
+    /// `classes` is refused by name.
+    pub fn number_classes_as(&mut self, classes: &[String]) -> Result<()> {
+        let number = |name: &String| classes.iter().position(|known| known == name);
+        let numbers: Vec<Option<usize>> = self.classes.iter().map(number).collect();
+        let labels: BTreeSet<usize> = self.samples().map(|(_, sample)| sample.label).collect();
+        // A class that no image is of does not matter.
+        let unknown: Vec<String> = labels
+            .iter()
+            .filter(|label| numbers[**label].is_none())
+            .map(|label| format!("`{}`", self.classes[*label]))
+            .collect();
+        if !unknown.is_empty() {
+            let known: Vec<String> = classes.iter().map(|name| format!("`{name}`")).collect();
+            return Err(Error::Data {
+                path: self.root.clone(),
+                problem: format!(
+                    "the dataset has classes that the run was not trained on: {}; it knows {}",
+                    unknown.join(", "),
+                    known.join(", ")
+                ),
+                remedy: "leave these images out, or call their classes as the run does".to_owned(),
+            });
+        }
+        for sample in self.train.iter_mut().chain(self.valid.iter_mut()).chain(self.test.iter_mut())
+        {
+            sample.label = numbers[sample.label].expect("unknown classes were refused");
+        }
+        self.classes = classes.to_vec();
+        Ok(())
+    }
+
     /// All samples with their splits, in the order of [`Split::ALL`].
     pub fn samples(&self) -> impl Iterator<Item = (Split, &Sample)> {
         Split::ALL.into_iter().flat_map(|split| self.split(split).iter().map(move |s| (split, s)))
@@ -146,5 +181,35 @@ impl Dataset {
             Split::Valid => &self.valid,
             Split::Test => &self.test,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::layout::tree::Tree;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    #[test]
+    fn some_of_the_classes_of_a_run_get_its_numbers() {
+        let tree = Tree::new().png("cat/1.png", 4, 4).png("dog/2.png", 4, 4);
+        let mut dataset = tree.open().unwrap();
+        dataset.number_classes_as(&names(&["ant", "dog", "cat"])).unwrap();
+        assert_eq!(dataset.classes, ["ant", "dog", "cat"]);
+        assert_eq!(dataset.train.iter().map(|s| s.label).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[test]
+    fn a_class_that_a_run_does_not_know_is_refused_by_name_unless_it_is_empty() {
+        let tree = Tree::new().png("cat/1.png", 4, 4).png("dog/2.png", 4, 4).folder("emu");
+        let mut dataset = tree.open().unwrap();
+        dataset.number_classes_as(&names(&["cat", "dog"])).unwrap();
+        let mut dataset = tree.open().unwrap();
+        let message = dataset.number_classes_as(&names(&["cat", "ant"])).unwrap_err().to_string();
+        assert!(message.contains("not trained on: `dog`"), "{message}");
+        assert_eq!(dataset.classes, ["cat", "dog", "emu"], "left as it was");
     }
 }
