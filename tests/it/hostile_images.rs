@@ -7,19 +7,28 @@ use std::{
     fs,
     io::Cursor,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
     sync::LazyLock,
+    thread,
+    time::{Duration, Instant},
 };
 
 use image::{
     DynamicImage, ImageBuffer, ImageFormat, Luma, Rgb, RgbImage, Rgba, codecs::bmp::BmpEncoder,
 };
-use pinpoint::data::{
-    MaskRule, Truth,
-    image::{read_rgb, read_size},
-    mask,
+use pinpoint::{
+    config::PreprocessConfig,
+    data::{
+        MaskRule, Truth,
+        image::{read_rgb, read_size},
+        loader::{EvalLoader, EvalSettings},
+        mask,
+    },
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
+
+use crate::hostile_inputs::blank_webp;
 
 const LIMIT: u32 = 200;
 
@@ -183,6 +192,66 @@ proptest! {
         let folder = TempDir::new().unwrap();
         read_every_way(&written(&folder, &bytes));
     }
+}
+
+#[test]
+fn whoever_waits_for_an_image_may_stop_waiting() {
+    let folder = TempDir::new().unwrap();
+    let path = written(&folder, &blank_webp(4000, 4000 * 4000 / 1000));
+    let settings = EvalSettings { workers: 1, max_megapixels: LIMIT };
+    let loader = || {
+        EvalLoader::new(vec![path.clone()], PreprocessConfig::default(), settings.clone()).images()
+    };
+    assert!(loader().next_unless(|| true).is_none());
+    let mut images = loader();
+    assert_eq!(images.next_unless(|| false).unwrap().unwrap().rgb.dimensions(), (4000, 4000));
+    assert!(images.next_unless(|| false).is_none(), "there was one image");
+}
+
+/// The wait is compared with what decoding takes here and now, so that a busy machine may be slow.
+#[test]
+#[cfg(unix)]
+fn a_signal_does_not_wait_for_the_image_that_a_probe_looks_at() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for class in ["a", "b"] {
+        fs::create_dir_all(path(&format!("data/{class}"))).unwrap();
+        for number in 0..2 {
+            let image = RgbImage::from_fn(40, 40, |x, y| Rgb([x as u8 * 6, y as u8 * 6, number]));
+            image.save(path(&format!("data/{class}/{number}.png"))).unwrap();
+        }
+    }
+    let slow = path("data/b/slow.webp");
+    fs::write(&slow, blank_webp(14_000, 14_000 * 14_000 / 1000)).unwrap();
+    let started = Instant::now();
+    read_rgb(&slow, LIMIT).unwrap();
+    let decoding = started.elapsed();
+    if decoding < Duration::from_secs(2) {
+        eprintln!("skipped: this machine decodes 196 megapixels in {decoding:?}");
+        return;
+    }
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("pinpoint"))
+        .args(["train", "--method", "probe", "--set", "model.backbone=tiny"])
+        .args(["--threads", "1", "--data"])
+        .arg(path("data"))
+        .arg("--out")
+        .arg(path("run"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Written right before the first image is looked at; the four small ones take no time.
+    while !path("run/state/checkpoint.safetensors").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "nothing ends it before");
+        thread::sleep(Duration::from_millis(10));
+    }
+    thread::sleep(decoding / 8);
+    let asked = Instant::now();
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    let status = child.wait().unwrap();
+    let waited = asked.elapsed();
+    assert_eq!(status.code(), Some(1), "interrupted");
+    assert!(waited < decoding / 2, "{waited:?} of {decoding:?}");
 }
 
 /// Reads a file as an image and as a mask; a panic fails the test.

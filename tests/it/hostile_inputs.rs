@@ -80,7 +80,7 @@ fn names_neither_steer_the_terminal_nor_become_formulas() {
 }
 
 /// A lossless WebP of one colour, `side`² pixels in a few bytes, and some that mean nothing.
-fn blank_webp(side: u32, padding: usize) -> Vec<u8> {
+pub(crate) fn blank_webp(side: u32, padding: usize) -> Vec<u8> {
     // Signature, sizes less one, no alpha, version 0; no transform, no cache, no meta codes.
     let mut bits: Vec<bool> = Vec::new();
     let mut push = |value: u32, count: u32| bits.extend((0..count).map(|i| value >> i & 1 == 1));
