@@ -186,7 +186,6 @@ impl Dataset {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::data::layout::tree::Tree;
 
     fn names(names: &[&str]) -> Vec<String> {

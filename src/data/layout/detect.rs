@@ -69,9 +69,16 @@ fn unknown(path: &Path) -> Error {
         .collect();
     Error::Data {
         path: path.to_owned(),
-        problem: "cannot tell how the dataset is laid out".to_owned(),
+        problem: format!("cannot tell how the dataset is laid out{}", columns_found(path)),
         remedy: format!("pass a path that holds one of these:{}", looked_for.concat()),
     }
+}
+
+/// The columns of a list that is no table, to go with a problem.
+fn columns_found(path: &Path) -> String {
+    table::other_columns(path).map_or_else(String::new, |(list, columns)| {
+        format!(" (`{}` has the columns {})", path::name(&list), columns.join(", "))
+    })
 }
 
 /// A folder of images without classes.
@@ -79,9 +86,7 @@ fn flat_images(path: &Path) -> Option<Error> {
     let folder = [path.to_owned(), path.join("images")]
         .into_iter()
         .find(|folder| path::entries(folder).iter().any(|file| path::is_image(file)))?;
-    let columns = table::other_columns(path).map_or_else(String::new, |(list, columns)| {
-        format!("; `{}` has the columns {}", path::name(&list), columns.join(", "))
-    });
+    let columns = columns_found(path);
     Some(Error::Data {
         path: folder,
         problem: format!("there are images, but nothing says of which class each is{columns}"),
