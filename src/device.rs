@@ -24,6 +24,11 @@ pub fn cpu() -> Device {
     Device::flex()
 }
 
+/// Whether a device is the processor, whose memory is the machine's.
+pub fn is_cpu(device: &Device) -> bool {
+    device.clone().inner() == cpu()
+}
+
 /// Opens the device a user asked for.
 pub fn open(name: &str) -> Result<Device> {
     match name {

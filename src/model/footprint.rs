@@ -1,41 +1,134 @@
-//! How much memory a network will need, told before it is built.
+//! How much memory a step of training and a prediction will need, told before they start.
 //!
-//! These are lower bounds: what is refused by them could not have worked, and what
-//! passes may still need somewhat more.
+//! ```text
+//! process + copies of the weights + copies of what layers give + planes of the image's size
+//! ```
+//!
+//! What layers give and how many weights they have is counted; how often each is held at the
+//! worst moment was measured on the processor, and `docs/reliability.md` has the figures.
 
-use super::resnet::{activations, weights};
-use crate::config::Config;
+use super::{
+    resnet::{self, Activations},
+    unet,
+};
+use crate::config::{Config, Rule};
 
 /// Bytes of a number.
 const NUMBER: f64 = 4.0;
 
-/// Bytes that a step of training needs at the least, on a batch of at most `images`.
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// What the command needs without any work.
+const PROCESS: f64 = 20.0 * MIB;
+
+/// How often weights, what layers give, and pixels are held at the worst moment.
+struct Copies {
+    weights: f64,
+    layers: f64,
+    pixels: f64,
+}
+
+/// Of weights: themselves and their gradients, of the step and of its latest pass, and the orders
+/// that the kernels want them in, some larger than the weights. Of layers: what each gives is kept
+/// until its gradient is known.
+const OF_A_STEP: Copies = Copies { weights: 7.0, layers: 2.5, pixels: 12.0 };
+
+/// Of layers, here of the largest only: its input, its answer and a shortcut.
+const OF_A_PREDICTION: Copies = Copies { weights: 2.7, layers: 3.2, pixels: 8.0 };
+
+/// Copies of what is saved that saving needs: as arrays, as bytes, and as a file's content.
+const OF_SAVING: f64 = 3.0;
+
+impl Copies {
+    /// Bytes that so many weights, values of layers and pixels come to.
+    fn bytes(&self, weights: f64, layers: f64, pixels: f64) -> f64 {
+        let numbers = self.weights * weights + self.layers * layers + self.pixels * pixels;
+        PROCESS + NUMBER * numbers
+    }
+}
+
+/// Bytes that training needs: a step on a batch, or the pass of a probe, and saving.
 pub fn of_training(config: &Config, classes: usize, images: usize) -> f64 {
+    if config.method == "probe" {
+        return of_probe(config, classes, images);
+    }
+    let saved = weights(config, classes) * (1.0 + optimizer_memory(config));
+    of_step(config, classes, images) + OF_SAVING * NUMBER * saved
+}
+
+/// Bytes that a step of training needs, on a batch of at most `images`.
+pub fn of_step(config: &Config, classes: usize, images: usize) -> f64 {
     let crop = f64::from(config.preprocess.crop);
     let batch = config.train.batch_size.min(images) as f64;
-    // Each layer's answer is kept until its gradient is known.
-    let kept = activations(&config.model, crop * crop).all;
-    // Weights, their gradients and their momentum.
-    NUMBER * (batch * (kept + 3.0 * crop * crop) + 3.0 * numbers(config, classes))
+    let layers = batch * activations(config, crop * crop).all;
+    let step = Copies { weights: OF_A_STEP.weights + optimizer_memory(config), ..OF_A_STEP };
+    step.bytes(weights(config, classes), layers, batch * crop * crop)
 }
 
-/// Bytes that a look at an image of so many pixels needs at the least.
+/// Bytes that a look at an image of so many pixels needs.
 pub fn of_prediction(config: &Config, classes: usize, pixels: f64) -> f64 {
-    // A layer's input and its answer are there at the same time.
-    let layers = 2.0 * activations(&config.model, pixels).most;
-    NUMBER * (layers + 3.0 * pixels + numbers(config, classes))
+    let layers = activations(config, pixels).most;
+    OF_A_PREDICTION.bytes(weights(config, classes), layers, pixels)
 }
 
-/// Weights of backbone and localizer.
-fn numbers(config: &Config, classes: usize) -> f64 {
-    let (backbone, features) = weights(config.model.backbone);
+/// Numbers that the optimizer remembers of each weight.
+fn optimizer_memory(config: &Config) -> f64 {
+    match config.optimizer.rule {
+        Rule::Sgd => 1.0,
+        Rule::Adam => 2.0,
+    }
+}
+
+/// Side of the images that a probe learns from, in pixels, where settings do not bound it.
+const TYPICAL_SIDE: u32 = 512;
+
+/// Cells that a projection is fitted to, each held twice meanwhile.
+const FITTED: f64 = 2.0 * 24_000.0;
+
+/// Bytes that a probe needs to learn: an image at a time, and what is kept of all of them.
+fn of_probe(config: &Config, classes: usize, images: usize) -> f64 {
+    let (preprocess, probe) = (&config.preprocess, &config.probe);
+    let side = match preprocess.shrink_short_side {
+        0 => preprocess.upscale_short_side.max(TYPICAL_SIDE),
+        side => side,
+    };
+    let pixels = f64::from(side) * f64::from(side);
+    // A cell every 8 pixels each way, in half precision, raw and projected.
+    let cells = images as f64 * (pixels / 64.0).min(probe.cells as f64);
+    let (_, features) = resnet::weights(config.model.backbone);
+    let channels: f64 =
+        probe.mask_stages.iter().map(|stage| features / f64::from(8 >> stage.index())).sum();
+    let bound = probe.memory_mib as f64 * MIB / 2.0;
+    let kept = [channels, probe.dimensions as f64].map(|length| (2.0 * cells * length).min(bound));
+    let fitted = NUMBER * channels * FITTED.min(2.0 * cells);
+    let saved = OF_SAVING * NUMBER * weights(config, classes);
+    of_prediction(config, classes, pixels) + saved + kept.iter().sum::<f64>() + fitted
+}
+
+fn activations(config: &Config, pixels: f64) -> Activations {
+    match config.method.as_str() {
+        "unet" => unet::activations(&config.unet, pixels),
+        _ => resnet::activations(&config.model, pixels),
+    }
+}
+
+/// Weights of the network.
+fn weights(config: &Config, classes: usize) -> f64 {
+    if config.method == "unet" {
+        return unet::weights(&config.unet);
+    }
+    let (backbone, features) = resnet::weights(config.model.backbone);
     backbone + features * (classes * config.pool.maps_per_class) as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{config::Backbone, device, model::Model};
+    use crate::{
+        config::{Backbone, UnetConfig},
+        device,
+        model::{Model, params, unet::Unet},
+    };
 
     fn config(backbone: Backbone, crop: u32, batch_size: usize) -> Config {
         let mut config = Config::default();
@@ -57,21 +150,61 @@ mod tests {
     }
 
     #[test]
+    fn the_terms_of_a_step_are_added_up_by_hand() {
+        // Tiny at 64×64: what layers give is counted below, 0.3 million weights and 128 features
+        // for 2 classes of so many maps.
+        let config = config(Backbone::Tiny, 64, 3);
+        let weights = 0.3e6 + 128.0 * 2.0 * config.pool.maps_per_class as f64;
+        let layers = 1024.0 * 64.0 + 2.0 * (4096.0 + 2048.0 + 1024.0 + 512.0);
+        let step = 8.0 * weights + 3.0 * (2.5 * layers + 12.0 * 4096.0);
+        let expected = 20.0 * MIB + 4.0 * step;
+        assert!((of_step(&config, 2, 9) - expected).abs() < 1.0);
+        // Weights and momentum, three times each.
+        let saving = of_training(&config, 2, 9) - of_step(&config, 2, 9);
+        assert!((saving - 4.0 * 6.0 * weights).abs() < 1.0);
+        let mut adam = config;
+        adam.optimizer.rule = Rule::Adam;
+        let more = of_training(&adam, 2, 9) - expected - saving;
+        assert!((more - 4.0 * 4.0 * weights).abs() < 1.0, "held once, saved three times");
+    }
+
+    #[test]
     fn the_activations_of_a_small_network_are_counted_by_hand() {
         // Tiny at 64×64, stride 32, deep stem: 32² · (16 + 16 + 32) of the stem, then two layers
         // each of 16²·16, 8²·32, 4²·64 and 2²·128.
-        let found = activations(&config(Backbone::Tiny, 64, 1).model, 4096.0);
+        let found = resnet::activations(&config(Backbone::Tiny, 64, 1).model, 4096.0);
         let stages = 2.0 * (256.0 * 16.0 + 64.0 * 32.0 + 16.0 * 64.0 + 4.0 * 128.0);
         assert_eq!(found.all, 1024.0 * 64.0 + stages);
         assert_eq!(found.most, 1024.0 * 32.0);
     }
 
     #[test]
-    fn the_weights_of_a_network_are_no_fewer_than_said() {
-        let config = config(Backbone::Tiny, 64, 1);
-        let model = Model::new(&config, 3, &device::cpu());
-        let arrays = crate::model::params::collect(&model);
-        let held: usize = arrays.values().map(|array| array.values.len()).sum();
-        assert!(numbers(&config, 3) <= held as f64, "{held}");
+    fn the_weights_of_a_network_are_those_that_it_has() {
+        for backbone in [Backbone::Tiny, Backbone::Resnet18] {
+            let config = config(backbone, 64, 1);
+            let held = params::count(&Model::new(&config, 3, &device::cpu())) as f64;
+            let said = weights(&config, 3);
+            assert!((0.9 * held..=held).contains(&said), "{said} of {held}");
+        }
+        for (width, depth) in [(4, 1), (6, 3)] {
+            let mut config = Config { method: "unet".to_owned(), ..Config::default() };
+            config.unet = UnetConfig { width, depth };
+            let held = params::count(&Unet::new(&config, &device::cpu()));
+            assert_eq!(weights(&config, 3), held as f64, "width {width}, depth {depth}");
+        }
+    }
+
+    #[test]
+    fn a_probe_keeps_vectors_up_to_its_bound() {
+        let mut config = Config { method: "probe".to_owned(), ..Config::default() };
+        config.model.backbone = Backbone::Resnet18;
+        config.preprocess.shrink_short_side = 64;
+        config.probe.memory_mib = 64;
+        let of = |images| of_training(&config, 2, images);
+        // 64 cells of 128 + 256 channels, raw and in 64 dimensions, in half precision; and while
+        // the projection is fitted, all of them twice as they are.
+        let more = 64.0 * (2.0 * (384.0 + 64.0) + 2.0 * 4.0 * 384.0);
+        assert!((of(2) - of(1) - more).abs() < 1.0);
+        assert!((of(1_000_000) - of(0) - (64.0 * MIB + FITTED * 4.0 * 384.0)).abs() < 1.0);
     }
 }

@@ -8,6 +8,8 @@
 //!            └─▶ double, stride 2 ─▶ … ─▶ deep ─┘ enlarged twofold
 //! ```
 
+use std::ops::Range;
+
 use burn::{
     module::Module,
     tensor::{Device, Tensor},
@@ -18,9 +20,10 @@ use super::{
     composed::{channels_first, channels_last},
     init,
     layers::{After, BatchNorm, Conv, chain},
+    resnet::Activations,
     wildcat::Head,
 };
-use crate::config::Config;
+use crate::config::{Config, UnetConfig};
 
 /// A fully convolutional network that labels pixels as background or foreground.
 #[derive(Module, Debug)]
@@ -120,6 +123,34 @@ fn double_size(x: Tensor<4>, [height, width]: [usize; 2]) -> Tensor<4> {
     let doubled: Tensor<4> =
         cells.expand([batch, h, 2, w, 2, channels]).reshape([batch, 2 * h, 2 * w, channels]);
     doubled.slice([0..batch, 0..height, 0..width, 0..channels])
+}
+
+/// What the layers give for an image of so many pixels, in numbers.
+pub(super) fn activations(config: &UnetConfig, pixels: f64) -> Activations {
+    let width = config.width as f64;
+    // At each level down the channels double and the cells become a quarter.
+    let level = |level: usize| 2.0 * width * pixels / f64::from(1 << level);
+    let levels = |levels: Range<usize>| levels.map(level).sum::<f64>();
+    let depth = config.depth;
+    Activations {
+        // On the way down, and on the way up: before enlarging, and joined.
+        all: levels(0..depth + 1) + levels(1..depth + 1) + levels(0..depth),
+        // What is joined in the end: enlarged channels twice as many as those there before.
+        most: 3.0 * width * pixels,
+    }
+}
+
+/// The number of weights.
+pub(super) fn weights(config: &UnetConfig) -> f64 {
+    // Of two 3×3 convolutions, each with a scale and a shift per channel.
+    let double = |from: usize, to: usize| (9 * (from + to) * to + 4 * to) as f64;
+    let channels = |level: usize| config.width << level;
+    let levels = (0..config.depth).map(|level| {
+        let (skip, deep) = (channels(level), channels(level + 1));
+        double(skip, deep) + double(deep, deep) + double(deep + skip, skip)
+    });
+    // The head has two outputs and their biases.
+    double(3, config.width) + levels.sum::<f64>() + (2 * config.width + 2) as f64
 }
 
 #[cfg(test)]

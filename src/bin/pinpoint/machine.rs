@@ -14,7 +14,7 @@ pub(crate) fn require_memory(bytes: f64, work: &str, remedy: &str) -> anyhow::Re
     const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
     let Some(memory) = memory_bytes().filter(|memory| bytes > *memory) else { return Ok(()) };
     bail!(
-        "{work} needs at least {:.1} GiB of memory, and this machine has {:.1} GiB\nhint: {remedy}",
+        "{work} needs about {:.1} GiB of memory, and this machine has {:.1} GiB\nhint: {remedy}",
         bytes / GIB,
         memory / GIB
     )

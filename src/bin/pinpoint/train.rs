@@ -155,22 +155,19 @@ pub(crate) fn train(
     }
 }
 
-/// Refuses training that could only end for want of memory.
+/// Refuses training that could only end for want of memory; that of other devices is not known.
 pub(crate) fn require_memory_of(task: &TrainingTask<'_>) -> anyhow::Result<()> {
-    let TrainingTask { config, dataset, .. } = task;
-    if config.method == "probe" {
-        // Beside an image at a time, vectors of half precision: as many as fit into the bound.
-        let bound = (config.probe.memory_mib as f64) * 1_048_576.0;
-        let vectors = dataset.train.len() * config.probe.cells * config.probe.dimensions;
-        let kept = bound.min(2.0 * vectors as f64);
-        let remedy = "lower `probe.memory_mib` or `probe.cells`";
-        return require_memory(kept, "the features of the training images", remedy);
+    let TrainingTask { config, dataset, device, .. } = task;
+    if !device::is_cpu(device) {
+        return Ok(());
     }
-    require_memory(
-        footprint::of_training(config, dataset.classes.len(), dataset.train.len()),
-        "a step of training",
-        "lower `train.batch_size`, `preprocess.crop` or `pool.maps_per_class`",
-    )
+    let remedy = match config.method.as_str() {
+        "probe" => "lower `probe.memory_mib`, `probe.cells` or `preprocess.shrink_short_side`",
+        "unet" => "lower `train.batch_size`, `preprocess.crop` or `unet.width`",
+        _ => "lower `train.batch_size`, `preprocess.crop` or `pool.maps_per_class`",
+    };
+    let bytes = footprint::of_training(config, dataset.classes.len(), dataset.train.len());
+    require_memory(bytes, "training", remedy)
 }
 
 /// Turns Ctrl-C into a wish to stop; said twice, it stops at once.
