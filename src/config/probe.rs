@@ -36,6 +36,19 @@ pub struct ProbeConfig {
     pub scales: Vec<f64>,
     /// Spread of the Gaussian that smooths maps, in cells.
     pub smoothing: f64,
+    /// What is done to the mask of an image at last.
+    pub refine: Refinement,
+}
+
+/// What is done to the mask of an image at last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Refinement {
+    /// It is interpolated between cells.
+    None,
+    /// It is snapped to edges of the image's colours nearby.
+    #[default]
+    Edges,
 }
 
 /// Which linear heads teach where the object is.
@@ -108,6 +121,7 @@ impl Default for ProbeConfig {
             views: Views::One,
             scales: vec![1.0],
             smoothing: 1.5,
+            refine: Refinement::Edges,
         }
     }
 }

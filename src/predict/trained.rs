@@ -7,7 +7,7 @@ use image::RgbImage;
 
 use super::{Answer, Method, Tiling};
 use crate::{
-    config::{Config, PreprocessConfig},
+    config::{Config, PreprocessConfig, Refinement},
     data::{
         Dataset,
         loader::EvalImage,
@@ -79,9 +79,13 @@ impl Network for Probe {
     }
 
     fn mask_rule(&self, config: &Config) -> String {
+        let edges = match config.probe.refine {
+            Refinement::None => "",
+            Refinement::Edges => ", then snapped to edges of the colours",
+        };
         format!(
             "odds of foreground, {} by the image's own discriminant and the rest by students, cut \
-             where they fall into two heaps (β = {:.2}), between 1 : e and e : 1",
+             where they fall into two heaps (β = {:.2}), between 1 : e and e : 1{edges}",
             config.probe.own_image,
             self.beta()
         )

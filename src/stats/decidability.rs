@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::logistic::{LinearClassifier, present};
+use super::logistic::{Prepared, present};
 use crate::rng::{Purpose, Stream};
 
 /// Parts that take turns in being held out.
@@ -75,17 +75,17 @@ impl Decidability {
 /// that are not numbers. Equal arguments give equal bytes on any number of threads.
 pub fn held_out(features: &[Vec<f32>], labels: &[usize], seed: u64) -> Option<HeldOut> {
     let features: Vec<&[f32]> = features.iter().map(Vec::as_slice).collect();
-    cross_validated(&features, labels, C, REPETITIONS, seed)
+    cross_validated(&features, labels, &[C], REPETITIONS, seed)?.pop()
 }
 
-/// The same with another penalty, divided `repetitions` times.
+/// The same with other penalties, divided `repetitions` times: what is found with each.
 pub fn cross_validated(
     features: &[&[f32]],
     labels: &[usize],
-    c: f64,
+    weights: &[f64],
     repetitions: usize,
     seed: u64,
-) -> Option<HeldOut> {
+) -> Option<Vec<HeldOut>> {
     assert_eq!(features.len(), labels.len(), "every image has a label");
     let width = features.first()?.len();
     assert!(features.iter().all(|row| row.len() == width), "all images have the same features");
@@ -100,14 +100,18 @@ pub fn cross_validated(
     let parts: Vec<Vec<Option<usize>>> =
         (0..repetitions).map(|turn| folds(&labels, classes, seed, turn as u64)).collect();
     let turns = (0..repetitions).flat_map(|turn| (0..FOLDS).map(move |fold| (turn, fold)));
-    let sums: Vec<Sum> = turns
+    let sums: Vec<Vec<Sum>> = turns
         .collect::<Vec<_>>()
         .into_par_iter()
-        .map(|(turn, fold)| judge(features, &labels, classes, c, &parts[turn], fold))
+        .map(|(turn, fold)| judge(features, &labels, classes, weights, &parts[turn], fold))
         .collect();
-    let total = sums.iter().fold(Sum::default(), |total, sum| total.plus(sum));
-    let images = total.images as f64;
-    Some(HeldOut { log_loss: total.loss / images, error: 100.0 * total.wrong as f64 / images })
+    let found = (0..weights.len()).map(|weight| {
+        let sums = sums.iter().filter_map(|sums| sums.get(weight));
+        let total = sums.fold(Sum::default(), |total, sum| total.plus(sum));
+        let images = total.images as f64;
+        HeldOut { log_loss: total.loss / images, error: 100.0 * total.wrong as f64 / images }
+    });
+    Some(found.collect())
 }
 
 /// What was found on the images of one fold.
@@ -128,31 +132,36 @@ impl Sum {
     }
 }
 
-/// Fits all images but those of `fold`, and judges these.
+/// Fits all images but those of `fold` with each weight against the penalty, and judges these;
+/// nothing where the fold is empty.
 fn judge(
     features: &[&[f32]],
     labels: &[usize],
     classes: usize,
-    c: f64,
+    weights: &[f64],
     folds: &[Option<usize>],
     fold: usize,
-) -> Sum {
+) -> Vec<Sum> {
     let (held, fitted): (Vec<usize>, Vec<usize>) =
         (0..labels.len()).partition(|&image| folds[image] == Some(fold));
     if held.is_empty() {
-        return Sum::default();
+        return Vec::new();
     }
     let rows: Vec<&[f32]> = fitted.iter().map(|&image| features[image]).collect();
     let known: Vec<usize> = fitted.iter().map(|&image| labels[image]).collect();
-    let classifier = LinearClassifier::fit(&rows, &known, classes, c);
-    let outcomes = held.iter().map(|&image| {
-        let found = classifier.log_probabilities(features[image]);
-        let label = labels[image];
-        // A tie is no knowledge of the class.
-        let is_right = (0..classes).all(|class| class == label || found[class] < found[label]);
-        Sum { loss: -found[label], wrong: u64::from(!is_right), images: 1 }
-    });
-    outcomes.fold(Sum::default(), |total, sum| total.plus(&sum))
+    let prepared = Prepared::new(&rows, &known, classes);
+    let with = |&weight: &f64| {
+        let classifier = prepared.fit(weight);
+        let outcomes = held.iter().map(|&image| {
+            let found = classifier.log_probabilities(features[image]);
+            let label = labels[image];
+            // A tie is no knowledge of the class.
+            let is_right = (0..classes).all(|class| class == label || found[class] < found[label]);
+            Sum { loss: -found[label], wrong: u64::from(!is_right), images: 1 }
+        });
+        outcomes.fold(Sum::default(), |total, sum| total.plus(&sum))
+    };
+    weights.iter().map(with).collect()
 }
 
 /// Labels counted over the classes that occur, and how many these are.

@@ -13,7 +13,10 @@
 
 use std::collections::VecDeque;
 
-use nalgebra::{Cholesky, DMatrix, DVector, Dyn};
+use nalgebra::{DMatrix, DMatrixView, DVector, Dyn};
+use rayon::prelude::*;
+
+use super::factor::Factor;
 
 /// Rounds after which the weights are taken as they are; about thirty are needed.
 const ROUNDS: usize = 100;
@@ -21,6 +24,9 @@ const ROUNDS: usize = 100;
 const MEMORY: usize = 10;
 /// The expected gain of a step, as a share of the loss, that is not worth it.
 const TOLERANCE: f64 = 1e-12;
+/// Images whose losses are summed by themselves, so that several cores can share a large set; the
+/// number of cores then changes no sum.
+const CHUNK: usize = 1024;
 /// A feature that differs by less than this share of its mean is constant but for rounding.
 const ROUNDING: f64 = 1e-6;
 /// The intercept of a class that was never seen.
@@ -35,13 +41,23 @@ pub struct LinearClassifier {
     pub intercepts: DVector<f32>,
 }
 
-impl LinearClassifier {
-    /// Fits images to their labels; features are standardized first, and C weighs the images
-    /// against the penalty.
-    ///
-    /// A class without images is never found. Two classes are penalized as one weight vector,
-    /// their difference, as is the custom for a single logistic curve.
-    pub fn fit(features: &[&[f32]], labels: &[usize], classes: usize, c: f64) -> Self {
+/// Images whose features are standardized and turned into coordinates, ready to be fitted to their
+/// labels with any penalty.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    problem: Problem,
+    /// Columns that the coordinates belong to, if they are not the features themselves.
+    basis: Option<DMatrix<f64>>,
+    /// Mean and spread of each feature.
+    scale: Vec<(f64, f64)>,
+    /// The classes that occur, of so many.
+    present: Vec<usize>,
+    classes: usize,
+}
+
+impl Prepared {
+    /// Prepares images that have a label each, of so many classes.
+    pub(super) fn new(features: &[&[f32]], labels: &[usize], classes: usize) -> Self {
         let width = features.first().map_or(0, |image| image.len());
         let (seen, present) = present(labels);
         let (standardized, scale) = standardize(features, width);
@@ -51,18 +67,27 @@ impl LinearClassifier {
             Some(basis) => basis.tr_mul(&standardized),
             None => standardized,
         };
+        let problem = Problem::new(inputs, seen, present.len());
+        Self { problem, basis, scale, present, classes }
+    }
+
+    /// Fits images to their labels; C weighs the images against the penalty.
+    ///
+    /// A class without images is never found. Two classes are penalized as one weight vector,
+    /// their difference, as is the custom for a single logistic curve.
+    pub(super) fn fit(&self, c: f64) -> LinearClassifier {
+        let Self { problem, basis, scale, present, classes } = self;
         let penalty = if present.len() == 2 { 2.0 / c } else { 1.0 / c };
-        let problem = Problem::new(inputs, seen, present.len(), penalty);
-        let solution = problem.solve();
+        let solution = problem.solve(penalty);
         let (last, rows) = (solution.ncols() - 1, solution.nrows());
         let found = solution.columns(0, last);
-        let found = match &basis {
+        let found = match basis {
             Some(basis) => found * basis.transpose(),
             None => found.into_owned(),
         };
 
-        let mut weights = DMatrix::zeros(classes, width);
-        let mut intercepts = DVector::from_element(classes, NEVER);
+        let mut weights = DMatrix::zeros(*classes, scale.len());
+        let mut intercepts = DVector::from_element(*classes, NEVER);
         for row in 0..rows {
             let class = present[row];
             let mut intercept = solution[(row, last)];
@@ -74,7 +99,18 @@ impl LinearClassifier {
             }
             intercepts[class] = intercept;
         }
-        Self { weights: weights.cast(), intercepts: intercepts.cast() }
+        LinearClassifier { weights: weights.cast(), intercepts: intercepts.cast() }
+    }
+}
+
+impl LinearClassifier {
+    /// Fits images to their labels; features are standardized first, and C weighs the images
+    /// against the penalty.
+    ///
+    /// A class without images is never found. Two classes are penalized as one weight vector,
+    /// their difference, as is the custom for a single logistic curve.
+    pub fn fit(features: &[&[f32]], labels: &[usize], classes: usize, c: f64) -> Self {
+        Prepared::new(features, labels, classes).fit(c)
     }
 
     /// The logarithm of each class's probability.
@@ -105,11 +141,22 @@ pub(super) fn present(labels: &[usize]) -> (Vec<usize>, Vec<usize>) {
 /// each; constant ones become 0 and have spread 0.
 fn standardize(features: &[&[f32]], width: usize) -> (DMatrix<f64>, Vec<(f64, f64)>) {
     let count = features.len() as f64;
-    let scale: Vec<(f64, f64)> = (0..width)
-        .map(|at| {
-            let values = features.iter().map(|image| f64::from(image[at]));
-            let mean = values.clone().sum::<f64>() / count;
-            let variance = values.map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+    // Image by image, as they lie in memory.
+    let mean_of = |value: &dyn Fn(usize, f64) -> f64| {
+        let mut sums = vec![0.0; width];
+        for image in features {
+            let values = sums.iter_mut().zip(image.iter()).enumerate();
+            values.for_each(|(at, (sum, &x))| *sum += value(at, f64::from(x)));
+        }
+        sums.iter_mut().for_each(|sum| *sum /= count);
+        sums
+    };
+    let means = mean_of(&|_, value| value);
+    let variances = mean_of(&|at, value| (value - means[at]).powi(2));
+    let scale: Vec<(f64, f64)> = means
+        .iter()
+        .zip(&variances)
+        .map(|(&mean, variance)| {
             let spread = variance.sqrt();
             (mean, if spread > ROUNDING * mean.abs() { spread } else { 0.0 })
         })
@@ -121,12 +168,14 @@ fn standardize(features: &[&[f32]], width: usize) -> (DMatrix<f64>, Vec<(f64, f6
     (standardized, scale)
 }
 
+#[derive(Debug)]
 struct Problem {
     /// features + 1 × images; the last row is 1, so that its weights are the intercepts.
     inputs: DMatrix<f64>,
     labels: Vec<usize>,
     classes: usize,
-    penalty: f64,
+    /// `XXᵀ / classes`: the second derivative for each class at weights of zero, without penalty.
+    curvature: DMatrix<f64>,
 }
 
 /// A loss and its gradient.
@@ -140,16 +189,19 @@ struct Pair {
 }
 
 impl Problem {
-    fn new(inputs: DMatrix<f64>, labels: Vec<usize>, classes: usize, penalty: f64) -> Self {
+    fn new(inputs: DMatrix<f64>, labels: Vec<usize>, classes: usize) -> Self {
         let last = inputs.nrows();
-        Self { inputs: inputs.insert_row(last, 1.0), labels, classes, penalty }
+        let inputs = inputs.insert_row(last, 1.0);
+        let mut curvature = chunk_sum(&inputs, |_, columns, turned| columns * turned);
+        curvature /= classes as f64;
+        Self { inputs, labels, classes, curvature }
     }
 
     /// classes × features + 1
-    fn solve(&self) -> DMatrix<f64> {
-        let curvature = self.curvature_at_zero();
+    fn solve(&self, penalty: f64) -> DMatrix<f64> {
+        let curvature = self.curvature_at_zero(penalty);
         let mut weights = DMatrix::zeros(self.classes, self.inputs.nrows());
-        let (mut loss, mut gradient) = self.loss_and_gradient(&weights);
+        let (mut loss, mut gradient) = self.loss_and_gradient(&weights, penalty);
         let mut memory: VecDeque<Pair> = VecDeque::new();
         for _ in 0..ROUNDS {
             let direction = direction(&gradient, &memory, &curvature);
@@ -157,7 +209,8 @@ impl Problem {
             if -slope <= TOLERANCE * loss {
                 break;
             }
-            let Some((step, found)) = self.descend(&weights, loss, direction, slope) else {
+            let Some((step, found)) = self.descend(&weights, loss, direction, slope, penalty)
+            else {
                 break;
             };
             let change = &found.1 - &gradient;
@@ -181,10 +234,11 @@ impl Problem {
         loss: f64,
         mut step: DMatrix<f64>,
         slope: f64,
+        penalty: f64,
     ) -> Option<(DMatrix<f64>, Slope)> {
         let mut length = 1.0;
         for _ in 0..40 {
-            let found = self.loss_and_gradient(&(weights + &step));
+            let found = self.loss_and_gradient(&(weights + &step), penalty);
             if found.0 <= loss + 1e-4 * length * slope {
                 return Some((step, found));
             }
@@ -194,40 +248,80 @@ impl Problem {
         None
     }
 
-    fn loss_and_gradient(&self, weights: &DMatrix<f64>) -> Slope {
-        let mut scores = weights * &self.inputs;
-        let mut loss = 0.0;
-        for (mut image, &label) in scores.column_iter_mut().zip(&self.labels) {
-            let log_sum = log_sum_exp(image.as_slice());
-            loss += log_sum - image[label];
-            // From here on what the scores are too high by.
-            image.iter_mut().for_each(|score| *score = (*score - log_sum).exp());
-            image[label] -= 1.0;
-        }
-        let mut gradient = scores * self.inputs.transpose();
+    fn loss_and_gradient(&self, weights: &DMatrix<f64>, penalty: f64) -> Slope {
+        let Total(mut loss, mut gradient) = chunk_sum(&self.inputs, |from, columns, turned| {
+            let mut scores = weights * columns;
+            let mut loss = 0.0;
+            for (mut image, &label) in scores.column_iter_mut().zip(&self.labels[from..]) {
+                let log_sum = log_sum_exp(image.as_slice());
+                loss += log_sum - image[label];
+                // From here on what the scores are too high by.
+                image.iter_mut().for_each(|score| *score = (*score - log_sum).exp());
+                image[label] -= 1.0;
+            }
+            Total(loss, scores * turned)
+        });
         let penalized = self.inputs.nrows() - 1;
-        loss += 0.5 * self.penalty * weights.columns(0, penalized).norm_squared();
+        loss += 0.5 * penalty * weights.columns(0, penalized).norm_squared();
         let mut part = gradient.columns_mut(0, penalized);
-        part += weights.columns(0, penalized) * self.penalty;
+        part += weights.columns(0, penalized) * penalty;
         (loss, gradient)
     }
 
-    /// `XXᵀ / classes + penalty`: the second derivative for each class at weights of zero.
-    fn curvature_at_zero(&self) -> Cholesky<f64, Dyn> {
-        let mut matrix = &self.inputs * self.inputs.transpose() / self.classes as f64;
+    /// Its factor once the penalty is added; without one there would be no least loss.
+    fn curvature_at_zero(&self, penalty: f64) -> Factor {
+        let mut matrix = self.curvature.clone();
         for at in 0..matrix.nrows() - 1 {
-            matrix[(at, at)] += self.penalty;
+            matrix[(at, at)] += penalty;
         }
-        matrix.cholesky().expect("a penalty makes the curvature positive")
+        Factor::of(matrix).expect("a penalty makes the curvature positive")
     }
 }
 
+/// A loss and its gradient, still to be added to those of other images.
+struct Total(f64, DMatrix<f64>);
+
+impl std::ops::AddAssign for Total {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+        self.1 += other.1;
+    }
+}
+
+/// What a function finds in each chunk of columns, told which is the first of them, added up in
+/// their order.
+fn chunk_sum<T: Send + std::ops::AddAssign>(
+    inputs: &DMatrix<f64>,
+    of: impl Fn(usize, DMatrixView<'_, f64>, Transposed<'_>) -> T + Sync,
+) -> T {
+    let rows = inputs.nrows();
+    let chunks: Vec<&[f64]> = inputs.as_slice().chunks(CHUNK * rows).collect();
+    let part = |(index, columns): (usize, &&[f64])| {
+        let (columns, turned) = both_ways_round(columns, rows);
+        of(index * CHUNK, columns, turned)
+    };
+    let parts: Vec<T> = chunks.par_iter().enumerate().map(part).collect();
+    let sum = parts.into_iter().reduce(|mut sum, part| {
+        sum += part;
+        sum
+    });
+    sum.expect("there are images")
+}
+
+/// Columns that lie one after the other in memory, as a matrix and as its transpose.
+fn both_ways_round(columns: &[f64], rows: usize) -> (DMatrixView<'_, f64>, Transposed<'_>) {
+    let count = columns.len() / rows;
+    (
+        DMatrixView::from_slice(columns, rows, count),
+        DMatrixView::from_slice_with_strides(columns, count, rows, rows, 1),
+    )
+}
+
+/// A matrix whose rows lie one after the other.
+type Transposed<'a> = DMatrixView<'a, f64, Dyn, Dyn>;
+
 /// The two loops of L-BFGS.
-fn direction(
-    gradient: &DMatrix<f64>,
-    memory: &VecDeque<Pair>,
-    curvature: &Cholesky<f64, Dyn>,
-) -> DMatrix<f64> {
+fn direction(gradient: &DMatrix<f64>, memory: &VecDeque<Pair>, curvature: &Factor) -> DMatrix<f64> {
     let mut direction = -gradient;
     let mut shares = Vec::with_capacity(memory.len());
     for pair in memory.iter().rev() {
@@ -235,7 +329,7 @@ fn direction(
         direction -= &pair.change * share;
         shares.push(share);
     }
-    direction = curvature.solve(&direction.transpose()).transpose();
+    direction = curvature.solve(direction.transpose()).transpose();
     for (pair, share) in memory.iter().zip(shares.into_iter().rev()) {
         let back = pair.change.dot(&direction) / pair.product;
         direction += &pair.step * (share - back);
@@ -290,14 +384,14 @@ mod tests {
     fn gradients_are_those_of_finite_differences() {
         let (features, labels) = drawn(12, 3, 3);
         let (inputs, _) = standardize(&slices(&features), 3);
-        let problem = Problem::new(inputs, labels, 3, 0.7);
+        let problem = Problem::new(inputs, labels, 3);
         let weights = DMatrix::from_fn(3, 4, |i, j| ((4 * i + j) % 5) as f64 / 5.0 - 0.4);
-        let (_, gradient) = problem.loss_and_gradient(&weights);
+        let (_, gradient) = problem.loss_and_gradient(&weights, 0.7);
         for at in 0..12 {
             let moved = |by: f64| {
                 let mut weights = weights.clone();
                 weights[at] += by;
-                problem.loss_and_gradient(&weights).0
+                problem.loss_and_gradient(&weights, 0.7).0
             };
             let slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
             assert!((gradient[at] - slope).abs() < 1e-7, "{at}: {} {slope}", gradient[at]);
@@ -305,12 +399,31 @@ mod tests {
     }
 
     #[test]
+    fn a_large_set_is_summed_chunk_by_chunk() {
+        let (features, labels) = drawn(2 * CHUNK + 7, 3, 3);
+        let (inputs, _) = standardize(&slices(&features), 3);
+        let problem = Problem::new(inputs.clone(), labels.clone(), 3);
+        let weights = DMatrix::from_fn(3, 4, |i, j| ((4 * i + j) % 5) as f64 / 5.0 - 0.4);
+        let (loss, gradient) = problem.loss_and_gradient(&weights, 0.0);
+        // Image by image.
+        let (mut expected, mut slopes) = (0.0, DMatrix::zeros(3, 4));
+        for (image, label) in labels.into_iter().enumerate() {
+            let one = DMatrix::from_columns(&[inputs.column(image)]);
+            let one = Problem::new(one, vec![label], 3).loss_and_gradient(&weights, 0.0);
+            expected += one.0;
+            slopes += one.1;
+        }
+        assert!((loss - expected).abs() < 1e-9 * expected, "{loss} {expected}");
+        assert!((gradient - slopes).amax() < 1e-9 * expected);
+    }
+
+    #[test]
     fn the_solution_is_flat_whatever_the_penalty() {
         let (features, labels) = drawn(60, 8, 4);
         for c in [0.03, 1.0, 1000.0] {
             let (inputs, _) = standardize(&slices(&features), 8);
-            let problem = Problem::new(inputs, labels.clone(), 4, 1.0 / c);
-            let (loss, gradient) = problem.loss_and_gradient(&problem.solve());
+            let problem = Problem::new(inputs, labels.clone(), 4);
+            let (loss, gradient) = problem.loss_and_gradient(&problem.solve(1.0 / c), 1.0 / c);
             assert!(gradient.amax() < 1e-3 * loss, "{c}: {} of {loss}", gradient.amax());
         }
     }
@@ -321,7 +434,7 @@ mod tests {
         let found = LinearClassifier::fit(&slices(&wide), &labels, 3, 0.5);
         // The same problem in all 30 coordinates.
         let (inputs, scale) = standardize(&slices(&wide), 30);
-        let direct = Problem::new(inputs, labels, 3, 2.0).solve();
+        let direct = Problem::new(inputs, labels, 3).solve(2.0);
         for (class, at) in (0..3).flat_map(|class| (0..30).map(move |at| (class, at))) {
             let expected = direct[(class, at)] / scale[at].1;
             assert!((f64::from(found.weights[(class, at)]) - expected).abs() < 1e-4);

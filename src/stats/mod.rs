@@ -2,6 +2,7 @@
 
 mod cut;
 mod decidability;
+mod factor;
 mod logistic;
 
 pub(crate) use self::cut::{BINS, LEAST_SHARE};

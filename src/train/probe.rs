@@ -122,12 +122,14 @@ pub(super) fn fit(
 
 /// The backbone with the weights that were given, or with drawn ones.
 fn open_backbone(task: &TrainingTask<'_>, observer: &mut dyn Observer) -> Result<Resnet> {
-    let drawn = Resnet::drawn(&probe::backbone(&task.config.model), task.config.seed, &task.device);
+    let config = probe::backbone(&task.config.model);
     let Some(path) = task.weights else {
         observer.observe(&Event::Note(NO_WEIGHTS));
-        return Ok(drawn);
+        return Ok(Resnet::drawn(&config, task.config.seed, &task.device));
     };
-    let (backbone, report) = weights::load(drawn, path, weights::read(path)?)?;
+    // Every tensor of a backbone must be in the file, so that none needs to be drawn first.
+    let blank = Resnet::new(&config, &task.device);
+    let (backbone, report) = weights::load(blank, path, weights::read(path)?)?;
     observer.observe(&Event::Note(&report.to_string()));
     Ok(backbone)
 }

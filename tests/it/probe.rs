@@ -182,6 +182,19 @@ fn views_and_parts_are_settings() {
 }
 
 #[test]
+fn masks_are_snapped_to_edges_unless_told_otherwise() {
+    let workshop = Workshop::new();
+    workshop.trained("edges", &[]);
+    workshop.trained("none", &["--set", "probe.refine=none"]);
+    let score = |run: &str| {
+        let (run, data) = (workshop.path(run), workshop.path("data"));
+        let found = workshop.json("evaluate", &[text(&run), "--data", text(&data)]);
+        found["f1_foreground"].as_f64().unwrap()
+    };
+    assert_ne!(score("edges").to_bits(), score("none").to_bits());
+}
+
+#[test]
 fn what_no_head_could_learn_from_is_refused_with_a_remedy_and_leaves_nothing() {
     let workshop = Workshop::new();
     let train = workshop.path("data/train");

@@ -54,16 +54,15 @@ impl LabelledCells {
         vector.convert_to_f32_slice(&mut cells[start..]);
     }
 
-    /// Reads `count` cells of an image, drawn with replacement if there are fewer.
+    /// Fills `cells` with cells of an image, drawn with replacement if there are fewer.
     ///
     /// Drawn without replacement they come in the order of the grid, from a random start and
     /// evenly spaced, which costs no shuffle and leaves no part of the image out.
-    pub fn draw(&self, image: usize, count: usize, stream: &mut Stream, cells: &mut Vec<f32>) {
+    pub fn draw(&self, image: usize, stream: &mut Stream, cells: &mut [f32]) {
         let ImageCells { values, .. } = &self.images[image];
         let (width, total) = (self.dimensions, self.images[image].len());
-        let start = cells.len();
-        cells.resize(start + count * width, 0.0);
-        let mut rows = cells[start..].chunks_exact_mut(width);
+        let count = cells.len() / width;
+        let mut rows = cells.chunks_exact_mut(width);
         let mut copy = |cell: usize| {
             if let Some(row) = rows.next() {
                 values[cell * width..][..width].convert_to_f32_slice(row);
@@ -131,13 +130,13 @@ pub(super) mod tests {
         let images = vec![ImageCells { grid: [2, 5], spacing: 1, values }];
         let cells = LabelledCells { dimensions: 1, images, labels: vec![0], classes: 2 };
         let mut stream = Stream::new(1, Purpose::Init, 0, 0);
-        let mut drawn = Vec::new();
-        cells.draw(0, 5, &mut stream, &mut drawn);
-        let mut sorted = drawn.clone();
+        let mut drawn = [0.0; 5];
+        cells.draw(0, &mut stream, &mut drawn);
+        let mut sorted = drawn;
         sorted.sort_by(f32::total_cmp);
         assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] == 2.0), "{drawn:?}");
-        drawn.clear();
-        cells.draw(0, 14, &mut stream, &mut drawn);
+        let mut drawn = [0.0; 14];
+        cells.draw(0, &mut stream, &mut drawn);
         assert_eq!(drawn[..10], [0., 1., 2., 3., 4., 5., 6., 7., 8., 9.]);
         assert!(drawn[10..].iter().all(|value| (0.0..10.0).contains(value)));
     }

@@ -88,7 +88,9 @@ impl Features<'_> {
             add_scaled(&mut foreground, 1.0 / inside, &inner);
             add_scaled(&mut background, 1.0 / outside, &outer);
             let block = DMatrixView::from_slice(cells, dimensions, guess.len());
-            within += block * block.transpose();
+            let turned =
+                DMatrixView::from_slice_with_strides(cells, guess.len(), dimensions, dimensions, 1);
+            within += block * turned;
         }
         // Σ f fᵀ less what the two means explain is what is spread within the sides.
         for (mean, weight) in [(&foreground, inside), (&background, outside)] {

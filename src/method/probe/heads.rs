@@ -110,18 +110,19 @@ impl Heads {
         mut goes_on: impl FnMut(usize, usize) -> bool,
     ) -> Option<(Self, Found)> {
         let cells = &gathered.cells;
-        let parts = 2 + config.generations;
+        let parts = 1 + config.generations;
         let mut begin = |part: usize| goes_on(part, parts).then_some(());
         begin(0)?;
-        let (classifier, held_out_error) = train_classifier(gathered, seed);
+        let ((classifier, held_out_error), teachers) = rayon::join(
+            || train_classifier(gathered, seed),
+            || TrainedTeachers::train(cells, config, seed),
+        );
         begin(1)?;
-        let teachers = TrainedTeachers::train(cells, config, seed);
-        begin(2)?;
         let (mut sides, beta) = teachers.teach(cells, config);
         let students = train_students(cells, &sides, config, seed, 0);
         let mut heads = Self { students, classifier, beta };
         for generation in 1..config.generations {
-            begin(2 + generation)?;
+            begin(1 + generation)?;
             // What the students make of each image teaches the next ones.
             sides = (0..cells.images.len())
                 .into_par_iter()
@@ -276,10 +277,11 @@ fn train_classifier(gathered: &Gathered, seed: u64) -> (LinearClassifier, Option
     // A single stage is all of them.
     let froms = if gathered.last_stage == 0 { vec![0] } else { vec![0, gathered.last_stage] };
     let choices = froms.into_iter().flat_map(|from| {
-        CLASS_WEIGHTS.map(|weight| {
-            let found = cross_validated(&seen(from)[..judged], &labels[..judged], weight, 1, seed);
-            (from, weight, found)
-        })
+        let (images, labels) = (&seen(from)[..judged], &labels[..judged]);
+        let found = cross_validated(images, labels, &CLASS_WEIGHTS, 1, seed);
+        let found = |index: usize| found.as_ref().map(|found| found[index]);
+        let weights = CLASS_WEIGHTS.into_iter().enumerate();
+        weights.map(|(index, weight)| (from, weight, found(index))).collect::<Vec<_>>()
     });
     let loss = |found: Option<HeldOut>| found.map_or(f64::INFINITY, |found| found.log_loss);
     let best = choices.min_by(|(_, _, a), (_, _, b)| loss(*a).total_cmp(&loss(*b)));

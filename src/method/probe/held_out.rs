@@ -50,16 +50,13 @@ pub(super) fn train(data: &LabelledCells, rule: &HeldOutRule, seed: u64, index: 
     let mut optimizer = AdamW::new(mask.len(), rule.rate, rule.decay);
     let mut order: Vec<usize> = (0..data.images.len()).collect();
     let batch = rule.images.min(order.len());
+    // Filled anew at each step: fresh memory would have to be cleared by the system first.
+    let mut cells = vec![vec![0.0; rule.cells * dimensions]; batch];
     for _ in 0..rule.steps {
         stream.shuffle(&mut order);
-        let cells: Vec<Vec<f32>> = order[..batch]
-            .iter()
-            .map(|&image| {
-                let mut cells = Vec::new();
-                data.draw(image, rule.cells, &mut stream, &mut cells);
-                cells
-            })
-            .collect();
+        for (&image, cells) in order.iter().zip(&mut cells) {
+            data.draw(image, &mut stream, cells);
+        }
         let head = LinearMask { weight: mask[..dimensions].to_vec(), bias: mask[dimensions] };
         let pooled: Vec<Pooled<'_>> = cells.iter().map(|cells| head.pool(cells)).collect();
         let labels: Vec<usize> = order[..batch].iter().map(|&image| data.labels[image]).collect();

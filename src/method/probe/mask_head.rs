@@ -98,13 +98,13 @@ pub(super) fn train(
 
     let mut order: Vec<usize> = (0..data.images.len()).collect();
     let batch = rule.images.min(order.len());
+    let mut cells = vec![0.0; rule.cells * dimensions];
     for _ in 0..rule.steps {
         stream.shuffle(&mut order);
         let (mut by_mask, mut by_classifier) =
             (vec![0.0; mask.len()], vec![0.0; classifier.weights.len()]);
         for &image in &order[..batch] {
-            let mut cells = Vec::with_capacity(rule.cells * dimensions);
-            data.draw(image, rule.cells, &mut stream, &mut cells);
+            data.draw(image, &mut stream, &mut cells);
             let head = LinearMask { weight: mask[..dimensions].to_vec(), bias: mask[dimensions] };
             let pooled = head.pool(&cells);
             let probabilities = classifier.probabilities(&pooled.foreground);

@@ -2,6 +2,7 @@
 
 use nalgebra::{DMatrix, DMatrixView, DVector};
 
+use super::vector::{add_scaled, dot};
 use crate::rng::Stream;
 
 /// `f → relu(W₁ f + b₁) → W₂ h + b₂`
@@ -50,8 +51,15 @@ impl Mlp {
 
     /// The outputs, outputs × cells.
     pub(super) fn respond(&self, hidden: &DMatrix<f32>) -> DMatrix<f32> {
-        let mut outputs = &self.output * hidden;
-        outputs.column_iter_mut().for_each(|mut cell| cell += &self.output_bias);
+        let width = hidden.nrows();
+        let mut outputs = DMatrix::zeros(self.output.nrows(), hidden.ncols());
+        for (index, &bias) in self.output_bias.iter().enumerate() {
+            let weights: Vec<f32> = self.output.row(index).iter().copied().collect();
+            let cells = hidden.as_slice().chunks_exact(width);
+            for (output, cell) in outputs.row_mut(index).iter_mut().zip(cells) {
+                *output = dot(&weights, cell) + bias;
+            }
+        }
         outputs
     }
 
@@ -89,15 +97,35 @@ impl Mlp {
         kept: &[f32],
         by_outputs: &DMatrix<f32>,
     ) -> Self {
-        let mut by_hidden = self.output.tr_mul(by_outputs);
-        for ((slope, &unit), &kept) in by_hidden.iter_mut().zip(hidden.iter()).zip(kept) {
-            *slope *= if unit > 0.0 { kept } else { 0.0 };
+        let (width, dimensions) = (hidden.nrows(), self.hidden.ncols());
+        let mut by_hidden = DMatrix::zeros(width, hidden.ncols());
+        let mut by_hidden_bias = DVector::zeros(width);
+        // width × outputs, so that each output's weights lie side by side.
+        let output = self.output.transpose();
+        let mut by_output = DMatrix::zeros(width, output.ncols());
+        let columns = by_hidden.as_mut_slice().chunks_exact_mut(width);
+        let units = hidden.as_slice().chunks_exact(width).zip(kept.chunks_exact(width));
+        for ((slopes, (units, kept)), by_outputs) in
+            columns.zip(units).zip(by_outputs.column_iter())
+        {
+            for (index, &by_output_score) in by_outputs.iter().enumerate() {
+                let weights = &output.as_slice()[index * width..][..width];
+                add_scaled(slopes, by_output_score, weights);
+                let sum = &mut by_output.as_mut_slice()[index * width..][..width];
+                add_scaled(sum, by_output_score, units);
+            }
+            for (slope, (&unit, &kept)) in slopes.iter_mut().zip(units.iter().zip(kept)) {
+                *slope *= if unit > 0.0 { kept } else { 0.0 };
+            }
+            add_scaled(by_hidden_bias.as_mut_slice(), 1.0, slopes);
         }
-        let cells = DMatrixView::from_slice(cells, self.hidden.ncols(), hidden.ncols());
+        // A view of `[cells, dimensions]` as it lies needs no copy that is turned round.
+        let cells =
+            DMatrixView::from_slice_with_strides(cells, hidden.ncols(), dimensions, dimensions, 1);
         Self {
-            hidden: &by_hidden * cells.transpose(),
-            hidden_bias: by_hidden.column_sum(),
-            output: by_outputs * hidden.transpose(),
+            hidden: by_hidden * cells,
+            hidden_bias: by_hidden_bias,
+            output: by_output.transpose(),
             output_bias: by_outputs.column_sum(),
         }
     }
@@ -111,11 +139,17 @@ pub(super) fn drop_out(values: &mut [f32], share: f64, stream: &mut Stream) {
     // A byte decides, so that one draw serves eight values.
     let dropped = (share * 256.0).round() as u16;
     let scale = 256.0 / f32::from(256 - dropped);
-    for block in values.chunks_mut(8) {
+    let left = |byte: u8| if u16::from(byte) < dropped { 0.0 } else { scale };
+    let (blocks, rest) = values.as_chunks_mut::<8>();
+    for block in blocks {
         let draw = stream.next_u64().to_le_bytes();
-        for (value, byte) in block.iter_mut().zip(draw) {
-            *value *= if u16::from(byte) < dropped { 0.0 } else { scale };
+        for lane in 0..8 {
+            block[lane] *= left(draw[lane]);
         }
+    }
+    if !rest.is_empty() {
+        let draw = stream.next_u64().to_le_bytes();
+        rest.iter_mut().zip(draw).for_each(|(value, byte)| *value *= left(byte));
     }
 }
 

@@ -5,12 +5,14 @@ use burn::tensor::Device;
 use super::{
     descriptor::{DescriptorPool, descriptor},
     discriminant::Features,
+    edges::Colours,
     features::{STRIDE, StageMaps},
     heads::Heads,
     projection::Projection,
+    vector::sigmoid,
 };
 use crate::{
-    config::{Config, ModelConfig, ProbeConfig, Stage},
+    config::{Config, ModelConfig, ProbeConfig, Refinement, Stage},
     data::{
         loader::EvalImage,
         preprocess::{InputView, Size},
@@ -24,6 +26,8 @@ use crate::{
 
 /// Pixels between cells of the last stage: windows that start at multiples of it are aligned.
 const LAST_STRIDE: usize = 32;
+/// Probabilities are never closer to 0 and 1, so that their odds are finite.
+const CERTAIN: f32 = 1e-4;
 
 /// A trained probe.
 #[derive(Debug)]
@@ -51,7 +55,12 @@ impl Probe {
         let ProbeConfig { mask_stages, class_stages, .. } = &config.probe;
         let maps = StageMaps::of(&self.backbone, image.input.clone(), size, &config.probe, device);
         let cells = maps.project(mask_stages, &self.projection);
-        let mask = self.mask(&cells, maps.grid, size, config);
+        let colours = (config.probe.refine == Refinement::Edges).then(|| {
+            let mut colours = Colours::new(size);
+            colours.add(&image.input, size, [0, 0], size.map(|side| 0..side));
+            colours
+        });
+        let mask = self.mask(&cells, maps.grid, size, colours.as_ref(), config);
         let mut pixels = vec![0.0; size[0] * size[1]];
         for (row, line) in pixels.chunks_exact_mut(size[1]).enumerate() {
             mask.fill(row, 0, line);
@@ -77,10 +86,14 @@ impl Probe {
         let grid = size.map(|side| side.div_ceil(STRIDE));
         let mut cells = vec![0.0; grid[0] * grid[1] * dimensions];
         let mut pool = DescriptorPool::new(&config.probe.class_stages, size);
+        let mut colours = (config.probe.refine == Refinement::Edges).then(|| Colours::new(size));
         for Tile { window, inner } in tiles(size, LAST_STRIDE, tiling) {
             let seen = [window.height, window.width];
-            let maps =
-                StageMaps::of(&self.backbone, input.read(window), seen, &config.probe, device);
+            let pixels = input.read(window);
+            if let Some(colours) = &mut colours {
+                colours.add(&pixels, seen, [window.top, window.left], inner.clone());
+            }
+            let maps = StageMaps::of(&self.backbone, pixels, seen, &config.probe, device);
             pool.add(&maps.crop(inner.clone()));
             let part = maps.project(&config.probe.mask_stages, &self.projection);
             let [rows, columns] = inner;
@@ -92,16 +105,33 @@ impl Probe {
                 cells[place * dimensions..][..line.len()].copy_from_slice(line);
             }
         }
-        let mask = self.mask(&cells, grid, size, config);
+        let mask = self.mask(&cells, grid, size, colours.as_ref(), config);
         let classifier = Some(self.heads.probabilities(&pool.finish()));
         TiledFinding { classifier, localizer: None, mask }
     }
 
-    fn mask(&self, cells: &[f32], grid: [usize; 2], size: [usize; 2], config: &Config) -> SoftMask {
+    /// The mask of an image of height and width `size`, snapped to edges if its colours are given.
+    fn mask(
+        &self,
+        cells: &[f32],
+        grid: [usize; 2],
+        size: [usize; 2],
+        colours: Option<&Colours>,
+        config: &Config,
+    ) -> SoftMask {
         let features = Features { cells, grid, sigma: config.probe.smoothing };
         let scores = self.heads.mask_scores(features, &config.probe);
         let cut = self.heads.cut(&scores);
-        SoftMask::cut_at(scores, grid, size, cut)
+        let Some(colours) = colours else {
+            return SoftMask::cut_at(scores, grid, size, cut);
+        };
+        let odds = scores.iter().map(|score| sigmoid(score - cut)).collect();
+        let (mut snapped, grid) = colours.snap(odds, grid);
+        for value in &mut snapped {
+            let probability = value.clamp(CERTAIN, 1.0 - CERTAIN);
+            *value = (probability / (1.0 - probability)).ln();
+        }
+        SoftMask::cut_at(snapped, grid, size, 0.0)
     }
 }
 

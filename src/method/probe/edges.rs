@@ -1,0 +1,274 @@
+//! A map snapped to the edges of its image, on a grid of a cell every 4 pixels.
+//!
+//! Features see far, so that a map ends some way beyond its object. The colours know where the
+//! object ends, though not which side is which: around each cell the map p is taken as a linear
+//! function of the colours I (He, Sun and Tang, *Guided image filtering*, 2013),
+//!
+//! ```text
+//! a = (cov(I) + ε)⁻¹ cov(I, p),   b = mean p − a·mean I,   q = mean a · I + mean b
+//! ```
+//!
+//! with means over small squares. ε is a share of how much the colours of the whole image vary, so
+//! that brightness and contrast change nothing. Where colours say nothing p is only smoothed.
+
+use std::ops::Range;
+
+use nalgebra::{Matrix3, Vector3};
+use rayon::prelude::*;
+
+use super::features::StageMap;
+
+/// Pixels of input per cell.
+const STRIDE: usize = 4;
+/// Cells from the middle of a square to its border.
+const RADIUS: usize = 2;
+/// ε as a share of the mean variance of the colours.
+const FLATNESS: f32 = 0.02;
+/// Times that the map is snapped.
+const ROUNDS: usize = 4;
+/// Rows that are computed together, so that a large image needs little memory beside its map.
+const BAND: usize = 64;
+/// Below this the image has one colour.
+const ONE_COLOUR: f32 = 1e-6;
+
+/// The colours of an image, cell by cell.
+#[derive(Debug)]
+pub(super) struct Colours {
+    /// Rows and columns.
+    grid: [usize; 2],
+    /// `[rows, columns, 3]`
+    values: Vec<f32>,
+}
+
+impl Colours {
+    /// Of an image of height and width `size`, none of which was seen yet.
+    pub(super) fn new(size: [usize; 2]) -> Self {
+        let grid = size.map(|side| side.div_ceil(STRIDE));
+        Self { grid, values: vec![0.0; grid[0] * grid[1] * 3] }
+    }
+
+    /// Takes the pixels of a window `[3, height, width]` whose corner is at `corner`, as far as
+    /// they lie in some of its rows and columns, which start at cells.
+    pub(super) fn add(
+        &mut self,
+        window: &[f32],
+        [height, width]: [usize; 2],
+        corner: [usize; 2],
+        inner: [Range<usize>; 2],
+    ) {
+        let [rows, columns] = inner;
+        for top in rows.clone().step_by(STRIDE) {
+            for left in columns.clone().step_by(STRIDE) {
+                let (bottom, right) = ((top + STRIDE).min(height), (left + STRIDE).min(width));
+                let cell = (corner[0] + top) / STRIDE * self.grid[1] + (corner[1] + left) / STRIDE;
+                let count = ((bottom - top) * (right - left)) as f32;
+                for (channel, pixels) in window.chunks_exact(height * width).enumerate() {
+                    let lines = (top..bottom).flat_map(|row| &pixels[row * width..][left..right]);
+                    self.values[3 * cell + channel] = lines.sum::<f32>() / count;
+                }
+            }
+        }
+    }
+
+    /// Brings a map of probabilities on another grid to the grid of the colours, and snaps it to
+    /// their edges; gives the map and its grid.
+    pub(super) fn snap(&self, map: Vec<f32>, grid: [usize; 2]) -> (Vec<f32>, [usize; 2]) {
+        let map = StageMap { grid, channels: 1, values: map };
+        let mut map = map.resized(self.grid).values;
+        let flatness = FLATNESS * self.variance();
+        if flatness > ONE_COLOUR {
+            for _ in 0..ROUNDS {
+                map = self.guided(&map, flatness);
+            }
+        }
+        (map, self.grid)
+    }
+
+    /// The mean over channels of how much they vary.
+    fn variance(&self) -> f32 {
+        let count = (self.values.len() / 3).max(1) as f64;
+        let (mut sums, mut squares) = ([0.0_f64; 3], [0.0_f64; 3]);
+        for colour in self.values.chunks_exact(3) {
+            for channel in 0..3 {
+                let value = f64::from(colour[channel]);
+                sums[channel] += value;
+                squares[channel] += value * value;
+            }
+        }
+        let variance = |channel: usize| squares[channel] / count - (sums[channel] / count).powi(2);
+        ((0..3).map(variance).sum::<f64>() / 3.0) as f32
+    }
+
+    /// One round for the whole map, band by band.
+    fn guided(&self, map: &[f32], flatness: f32) -> Vec<f32> {
+        let [rows, columns] = self.grid;
+        let bands: Vec<usize> = (0..rows).step_by(BAND).collect();
+        let snapped = bands.into_par_iter().flat_map_iter(|from| {
+            let to = (from + BAND).min(rows);
+            // Means of means reach two radii beyond the band.
+            let seen = from.saturating_sub(2 * RADIUS)..(to + 2 * RADIUS).min(rows);
+            let cells = seen.start * columns..seen.end * columns;
+            let colours = &self.values[3 * cells.start..3 * cells.end];
+            let found = guided(colours, &map[cells], [seen.len(), columns], flatness);
+            let first = (from - seen.start) * columns;
+            found.into_iter().skip(first).take((to - from) * columns)
+        });
+        snapped.collect()
+    }
+}
+
+/// One round for some rows.
+fn guided(colours: &[f32], map: &[f32], grid: [usize; 2], flatness: f32) -> Vec<f32> {
+    // I, p, the products of I with itself and with p.
+    let moments = |(colour, &p): (&[f32], &f32)| {
+        let [r, g, b] = [colour[0], colour[1], colour[2]];
+        [r, g, b, p, r * r, r * g, r * b, g * g, g * b, b * b, r * p, g * p, b * p]
+    };
+    let moments: Vec<[f32; 13]> = colours.chunks_exact(3).zip(map).map(moments).collect();
+    let linear = |mean: &[f32; 13]| {
+        let [r, g, b, p, rr, rg, rb, gg, gb, bb, rp, gp, bp] = *mean;
+        let colour = Vector3::new(r, g, b);
+        let square = Matrix3::new(rr, rg, rb, rg, gg, gb, rb, gb, bb);
+        let within = square - colour * colour.transpose() + Matrix3::identity() * flatness;
+        let along = Vector3::new(rp, gp, bp) - colour * p;
+        // ε makes it positive; only rounding beyond it could forbid the inverse.
+        let slope = within.try_inverse().map_or_else(Vector3::zeros, |inverse| inverse * along);
+        [slope.x, slope.y, slope.z, p - slope.dot(&colour)]
+    };
+    let coefficients: Vec<[f32; 4]> = square_means(&moments, grid).iter().map(linear).collect();
+    let means = square_means(&coefficients, grid);
+    let snapped = colours.chunks_exact(3).zip(&means).map(|(colour, [r, g, b, constant])| {
+        (r * colour[0] + g * colour[1] + b * colour[2] + constant).clamp(0.0, 1.0)
+    });
+    snapped.collect()
+}
+
+/// The mean of the square around each cell, as far as it lies on the grid.
+fn square_means<const N: usize>(values: &[[f32; N]], grid: [usize; 2]) -> Vec<[f32; N]> {
+    let [rows, columns] = grid;
+    let mean = |from: &[[f32; N]], around: Range<usize>, cell: &dyn Fn(usize) -> usize| {
+        let mut sum = [0.0; N];
+        let share = 1.0 / around.len() as f32;
+        for value in around.map(|place| &from[cell(place)]) {
+            sum.iter_mut().zip(value).for_each(|(sum, value)| *sum += value);
+        }
+        sum.map(|sum| sum * share)
+    };
+    let around = |place: usize, length: usize| {
+        place.saturating_sub(RADIUS)..(place + RADIUS + 1).min(length)
+    };
+    let mut along_rows = Vec::with_capacity(values.len());
+    for row in 0..rows {
+        for column in 0..columns {
+            along_rows.push(mean(values, around(column, columns), &|at| row * columns + at));
+        }
+    }
+    let mut means = Vec::with_capacity(values.len());
+    for row in 0..rows {
+        for column in 0..columns {
+            means.push(mean(&along_rows, around(row, rows), &|at| at * columns + column));
+        }
+    }
+    means
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// An image whose right half is brighter by `contrast`, from column 18 on.
+    fn half(size: [usize; 2], contrast: f32) -> Vec<f32> {
+        let [height, width] = size;
+        let pixel = |at: usize| if at % width < 18 { 0.3 } else { 0.3 + contrast };
+        (0..3 * height * width).map(pixel).collect()
+    }
+
+    fn colours(image: &[f32], size: [usize; 2]) -> Colours {
+        let mut colours = Colours::new(size);
+        colours.add(image, size, [0, 0], [0..size[0], 0..size[1]]);
+        colours
+    }
+
+    #[test]
+    fn a_cell_has_the_mean_colour_of_its_pixels() {
+        let size = [5, 6];
+        let image: Vec<f32> = (0..90).map(|at| at as f32).collect();
+        let colours = colours(&image, size);
+        assert_eq!(colours.grid, [2, 2]);
+        // Rows 0 to 3 and columns 0 to 3 of the first channel: (0 + 3)/2 + 6·(0 + 3)/2.
+        assert_eq!(colours.values[0], 10.5);
+        // The last row, columns 4 and 5, of the third channel: 60 + 24 + 4.5.
+        assert_eq!(colours.values[3 * 3 + 2], 88.5);
+    }
+
+    #[test]
+    fn windows_give_the_colours_of_the_whole() {
+        let size = [8, 24];
+        let image: Vec<f32> = (0..3 * 8 * 24).map(|at| ((at * 37) % 101) as f32).collect();
+        let mut parts = Colours::new(size);
+        for (left, inner) in [(0, 0..12), (8, 4..16)] {
+            let rows = image.chunks_exact(24).flat_map(|row| &row[left..left + 16]);
+            let window: Vec<f32> = rows.copied().collect();
+            parts.add(&window, [8, 16], [0, left], [0..8, inner]);
+        }
+        assert_eq!(parts.values, colours(&image, size).values);
+    }
+
+    #[test]
+    fn a_map_that_ends_beyond_its_object_ends_at_the_edge() {
+        // The object begins at column 32 of pixels, cell 8 of the colours.
+        let size = [32, 64];
+        let pixel = |at: usize| if at % 64 < 32 { 0.2 } else { 0.8 };
+        let image: Vec<f32> = (0..3 * 32 * 64).map(pixel).collect();
+        let map: Vec<f32> =
+            (0..4 * 8).map(|at| [0.0, 0.1, 0.3, 0.55, 0.8, 1.0, 1.0, 1.0][at % 8]).collect();
+        let (found, grid) = colours(&image, size).snap(map, [4, 8]);
+        assert_eq!(grid, [8, 16]);
+        let row = &found[4 * 16..5 * 16];
+        // Without the image the map is above one half from cell 6 or 7 on.
+        assert!(row[7] < 0.5 && row[8] > 0.5, "{row:?}");
+    }
+
+    #[test]
+    fn one_colour_leaves_the_map() {
+        let image = vec![0.5; 3 * 16 * 16];
+        let (found, _) = colours(&image, [16, 16]).snap(vec![0.25; 4], [2, 2]);
+        assert_eq!(found, [0.25; 16]);
+    }
+
+    #[test]
+    fn bands_join_without_a_seam() {
+        let size = [4 * (BAND + 9), 16];
+        let image: Vec<f32> =
+            (0..3 * size[0] * size[1]).map(|at| ((at * 31) % 97) as f32).collect();
+        let colours = colours(&image, size);
+        let map: Vec<f32> = (0..(BAND + 9) * 4).map(|at| ((at * 7) % 11) as f32 / 10.0).collect();
+        let whole = guided(&colours.values, &map, colours.grid, 3.0);
+        assert_eq!(colours.guided(&map, 3.0), whole);
+    }
+
+    proptest! {
+        #[test]
+        fn brightness_and_contrast_change_nothing(gain in 0.2_f32..4.0, offset in -2.0_f32..2.0) {
+            let size = [24, 40];
+            let map: Vec<f32> = (0..15).map(|at| ((at * 7) % 11) as f32 / 10.0).collect();
+            let image = half(size, 0.4);
+            let other: Vec<f32> = image.iter().map(|value| gain * value + offset).collect();
+            let (one, _) = colours(&image, size).snap(map.clone(), [3, 5]);
+            let (two, _) = colours(&other, size).snap(map, [3, 5]);
+            prop_assert!(one.iter().zip(&two).all(|(a, b)| (a - b).abs() < 2e-2));
+        }
+
+        #[test]
+        fn the_opposite_map_snaps_to_the_opposite(seed in 0_usize..50) {
+            let size = [24, 40];
+            let map: Vec<f32> = (0..15).map(|at| ((at * 7 + seed) % 11) as f32 / 10.0).collect();
+            let opposite: Vec<f32> = map.iter().map(|value| 1.0 - value).collect();
+            let colours = colours(&half(size, 0.4), size);
+            let (one, two) = (colours.snap(map, [3, 5]).0, colours.snap(opposite, [3, 5]).0);
+            prop_assert!(one.iter().zip(&two).all(|(a, b)| (a + b - 1.0).abs() < 1e-3));
+        }
+    }
+}
