@@ -63,6 +63,17 @@ impl PixelCounts {
         Self { true_positive, false_positive, false_negative, true_negative }
     }
 
+    /// Adds one pixel.
+    pub(super) fn count(&mut self, marked: bool, foreground: bool) {
+        let case = match (marked, foreground) {
+            (true, true) => &mut self.true_positive,
+            (true, false) => &mut self.false_positive,
+            (false, true) => &mut self.false_negative,
+            (false, false) => &mut self.true_negative,
+        };
+        *case += 1;
+    }
+
     /// Adds the pixels of another image.
     pub fn accumulate(&mut self, other: &Self) {
         self.true_positive += other.true_positive;

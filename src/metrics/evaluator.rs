@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     AveragedCurve, BoxAccuracy, BoxAccuracyCurve, ClassRow, Confusion, Curve, Curves, Decidability,
     ImageRow, ImageSummary, Interval, PixelCounts, PixelHistogram, PixelScores, PixelSummary,
-    Protocol, Scores, Sweep, SweepCurve,
+    Protocol, Scores, Sweep, SweepCurve, Trivial,
     record::{Pixels, Record},
 };
 
@@ -109,7 +109,7 @@ impl Evaluator {
     }
 
     fn accumulate_pixels(&mut self, image: &PixelSummary) -> Pixels {
-        let PixelSummary { counts, histogram, curves } = image;
+        let PixelSummary { counts, histogram, curves, trivial } = image;
         self.pooled.accumulate(counts);
         self.histogram.accumulate(histogram);
         self.sweep.accumulate(histogram);
@@ -130,6 +130,7 @@ impl Evaluator {
             true_area: counts.true_area(),
             no_foreground: counts.both_empty(),
             no_background: counts.complement().both_empty(),
+            trivial: *trivial,
         }
     }
 
@@ -167,7 +168,9 @@ impl Evaluator {
             }),
             classification_error: self.classifier.error(),
             localizer_classification_error: self.localizer.error(),
+            chance_error: self.chance_error(),
             mean: PixelScores::mean(pixels().map(|pixels| &pixels.scores)),
+            trivial: Trivial::mean(&pixels().map(|pixels| pixels.trivial).collect::<Vec<_>>()),
             pooled: pooled.unwrap_or_default(),
             pr_auc_foreground: auc(&curves.precision_recall_foreground),
             pr_auc_background: auc(&curves.precision_recall_background),
@@ -189,6 +192,14 @@ impl Evaluator {
             intervals: self.intervals(),
             protocol: self.protocol,
         }
+    }
+
+    /// The error of giving every image the most frequent class, in percent.
+    fn chance_error(&self) -> Option<f64> {
+        let mut images = vec![0_u64; self.classes.len()];
+        self.records.iter().for_each(|record| images[record.label] += 1);
+        let (total, most) = (self.records.len() as f64, images.into_iter().max()?);
+        (most > 0).then(|| 100.0 * (1.0 - most as f64 / total))
     }
 
     fn class_row(&self, class: usize) -> ClassRow {
@@ -304,6 +315,24 @@ mod tests {
         let mut evaluator = Evaluator::new(&classes(), protocol);
         summaries.unwrap().into_iter().for_each(|summary| evaluator.accumulate(summary));
         evaluator.compute()
+    }
+
+    #[test]
+    fn chance_is_the_most_frequent_class_and_trivial_answers_are_scored_beside_the_method() {
+        let examples: Vec<Example> = (0..3).map(Example::draw).collect();
+        let cases: Vec<_> = examples.iter().map(Example::case).collect();
+        let scores = evaluate(&cases, Protocol::default()).scores;
+        // Labels 0, 1, 0: one of three is wrong.
+        assert!((scores.chance_error.unwrap() - 100.0 / 3.0).abs() < 1e-9);
+        let dice = |example: &Example| {
+            let share = example.truth.foreground.iter().filter(|inside| **inside).count() as f64
+                / example.truth.foreground.len() as f64;
+            100.0 * 2.0 * share / (1.0 + share)
+        };
+        let expected = examples.iter().map(dice).sum::<f64>() / 3.0;
+        let found = scores.trivial.unwrap().all_ones.f1_foreground.unwrap();
+        assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+        assert_eq!(evaluate(&[], Protocol::default()).scores.chance_error, None);
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod spread;
 mod summary;
 mod sweep;
 mod threshold;
+mod trivial;
 
 pub use crate::stats::{Decidability, HeldOut};
 pub use bootstrap::{Bootstrap, Interval};
@@ -49,3 +50,4 @@ pub use spread::{Spread, mean_curves};
 pub use summary::{ImageCase, ImageSummary, PixelSummary, PredictedClass, Protocol};
 pub use sweep::{BestThreshold, Sweep, SweepCurve};
 pub use threshold::{Threshold, ThresholdRule};
+pub use trivial::Trivial;

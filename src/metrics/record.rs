@@ -1,6 +1,6 @@
 //! The row of one image, before it is written down.
 
-use super::{ImageRow, PixelScores, PredictedClass};
+use super::{ImageRow, PixelScores, PredictedClass, Trivial};
 
 /// What is kept of each image.
 #[derive(Debug, Clone)]
@@ -24,6 +24,7 @@ pub(super) struct Pixels {
     pub(super) true_area: f64,
     pub(super) no_foreground: bool,
     pub(super) no_background: bool,
+    pub(super) trivial: Trivial,
 }
 
 fn percent(yes: bool) -> f64 {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Decidability, Interval, PixelScores, Protocol};
+use super::{Decidability, Interval, PixelScores, Protocol, Trivial};
 
 /// The scores of a split, in percent; `None` (in JSON `null`) where a score does not exist.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,11 +24,18 @@ pub struct Scores {
     pub classification_error: Option<f64>,
     /// Share of images the localizer got wrong.
     pub localizer_classification_error: Option<f64>,
+    /// Share of images that are wrong if all are given the most frequent class of the split; not
+    /// in reports of old.
+    #[serde(default)]
+    pub chance_error: Option<f64>,
     /// Mean over images of each pixel score.
     #[serde(flatten)]
     pub mean: PixelScores,
     /// The pixel scores of all pixels together.
     pub pooled: PixelScores,
+    /// The same scores of answers that look at nothing; not in reports of old.
+    #[serde(default)]
+    pub trivial: Option<Trivial>,
     /// Area under the averaged precision-recall curve of the foreground.
     pub pr_auc_foreground: Option<f64>,
     /// Area under the averaged precision-recall curve of the background.

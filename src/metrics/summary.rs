@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Bootstrap, BoxSummary, EmptyRule, ImageCurves, PixelCounts, ScoreHistogram, ScoreMap,
-    ScoreMapError, Sides, Threshold,
+    ScoreMapError, Sides, Threshold, Trivial,
     boxes::{is_ignored, nearest, truth_boxes},
     components,
 };
@@ -77,6 +77,8 @@ pub struct PixelSummary {
     pub histogram: ScoreHistogram,
     /// Curves, if the protocol asks for them.
     pub curves: Option<ImageCurves>,
+    /// What answers score that look at nothing.
+    pub trivial: Trivial,
 }
 
 impl Default for Protocol {
@@ -110,7 +112,7 @@ impl ImageSummary {
             localizer,
             threshold,
             pixels: cut.zip(truth).and_then(|((map, threshold), truth)| {
-                PixelSummary::of(&map, truth, threshold, protocol.curves)
+                PixelSummary::of(&map, truth, threshold, protocol)
             }),
             boxes: cut
                 .filter(|_| protocol.boxes)
@@ -131,12 +133,12 @@ impl ImageSummary {
 }
 
 impl PixelSummary {
-    fn of(map: &ScoreMap<'_>, truth: &Mask, threshold: f32, curves: bool) -> Option<Self> {
-        let counts = PixelCounts::of(map, truth, threshold);
-        (counts.pixels() > 0).then(|| Self {
-            counts,
+    fn of(map: &ScoreMap<'_>, truth: &Mask, threshold: f32, protocol: &Protocol) -> Option<Self> {
+        Some(Self {
+            trivial: Trivial::of(truth, protocol.empty)?,
+            counts: PixelCounts::of(map, truth, threshold),
             histogram: ScoreHistogram::of(map, truth),
-            curves: curves.then(|| ImageCurves::of(map, truth)),
+            curves: protocol.curves.then(|| ImageCurves::of(map, truth)),
         })
     }
 }

@@ -168,6 +168,17 @@ impl Report {
         write_atomically(file, &text)
     }
 
+    /// What was scored, for titles: the run's name, or else the method's.
+    pub fn subject(&self) -> String {
+        let run = self.conditions.run.as_deref().and_then(last_part);
+        run.unwrap_or_else(|| self.method.clone())
+    }
+
+    /// The dataset's name, for titles.
+    pub fn dataset_name(&self) -> String {
+        last_part(&self.conditions.data).unwrap_or_else(|| self.conditions.data.clone())
+    }
+
     /// The names of the classes; a label is an index into them.
     pub fn class_names(&self) -> Vec<&str> {
         self.evaluation.classes.iter().map(|row| row.class.as_str()).collect()
@@ -252,6 +263,11 @@ impl Report {
     }
 }
 
+/// The last part of a path, unless that is no name.
+fn last_part(path: &str) -> Option<String> {
+    Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned())
+}
+
 /// The name that a setting is written by.
 pub(super) fn name_of(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
@@ -332,6 +348,36 @@ pub(super) mod tests {
         };
         assert!(problem("{\"format\": 2, \"version\": \"9.0.0\"}").contains("pinpoint 9.0.0"));
         assert!(problem("{\"format\": 1}").contains("unreadable report"));
+    }
+
+    #[test]
+    fn titles_name_run_and_dataset() {
+        let mut report = example();
+        report.conditions.run = Some("runs/birds/".to_owned());
+        report.conditions.data = "/data/cub5".to_owned();
+        assert_eq!(
+            (report.subject(), report.dataset_name()),
+            ("birds".to_owned(), "cub5".to_owned())
+        );
+        report.conditions.run = None;
+        report.conditions.data = "..".to_owned();
+        assert_eq!(
+            (report.subject(), report.dataset_name()),
+            ("minmax".to_owned(), "..".to_owned())
+        );
+    }
+
+    #[test]
+    fn reports_of_the_version_before_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut old = serde_json::to_value(example()).unwrap();
+        let scores = old["scores"].as_object_mut().unwrap();
+        assert!(scores.remove("trivial").is_some() && scores.remove("chance_error").is_some());
+        let file = folder.path().join("report.json");
+        fs::write(&file, old.to_string()).unwrap();
+        let report = Report::read(&file).unwrap();
+        assert_eq!(report.evaluation.scores.trivial, None);
+        assert_eq!(report.evaluation.scores.mean, example().evaluation.scores.mean);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The scores that every summary shows, in one order and under one name.
 
-use crate::metrics::{Interval, Scores};
+use super::table::Better;
+use crate::metrics::{Interval, PixelScores, Scores};
 
 /// One score of the headline.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,126 +10,207 @@ pub struct Headline {
     pub name: &'static str,
     /// What it says, in a few words.
     pub meaning: &'static str,
-    /// In percent; `None` where it does not exist.
+    /// What it is measured in.
+    pub unit: &'static str,
+    /// Which values are better; none for what describes and does not judge.
+    pub better: Option<Better>,
+    /// `None` where it does not exist.
     pub score: Option<f64>,
     /// Where it would lie had other images been drawn.
     pub interval: Option<Interval>,
+    /// What needs no method has: All-ones, an ellipse in the centre, the most frequent class.
+    pub trivial: Vec<(&'static str, f64)>,
 }
 
 impl Headline {
-    /// The score in percent, or a dash.
+    /// The score, or a dash.
     pub fn score_text(&self) -> String {
         percent(self.score)
     }
 
-    /// The interval in percent, or nothing.
+    /// The interval, or nothing.
     pub fn interval_text(&self) -> String {
         let text = |Interval { low, high }| format!("{low:.2} to {high:.2}");
         self.interval.map_or_else(String::new, text)
     }
+
+    /// What trivial answers have, or nothing.
+    pub fn trivial_text(&self) -> String {
+        let each = |(name, score): &(&str, f64)| format!("{name} {score:.2}");
+        self.trivial.iter().map(each).collect::<Vec<_>>().join(", ")
+    }
+
+    /// An arrow towards better values, or a space.
+    pub fn arrow(&self) -> &'static str {
+        self.better.map_or(" ", Better::arrow)
+    }
 }
 
-/// A score in percent, or a dash where it does not exist.
+/// A score, or a dash where it does not exist.
 pub fn percent(score: Option<f64>) -> String {
     score.map_or_else(|| "-".to_owned(), |score| format!("{score:.2}"))
 }
 
+/// How many of the first scores sum up all others.
+pub(super) fn leading(rows: &[Headline]) -> usize {
+    rows.iter().position(|row| row.name == "Precision").unwrap_or(rows.len())
+}
+
 /// The scores that every summary shows.
 pub fn headline(scores: &Scores) -> Vec<Headline> {
-    let row = |name, key: &str, meaning, score| Headline {
+    use Better::{Higher, Lower};
+    let row = |name, key: &str, meaning, better: Option<Better>, score| Headline {
         name,
         meaning,
+        unit: "%",
+        better,
         score,
         interval: scores.intervals.get(key).copied(),
+        trivial: Vec::new(),
     };
-    let Scores { mean, .. } = scores;
-    let mut rows = vec![
-        row(
-            "Classification error",
-            "classification_error",
-            "images whose class is wrong",
-            scores.classification_error,
-        ),
-        row(
+    let error = |name, key, meaning, score: Option<f64>| {
+        let chance = scores.chance_error.filter(|_| score.is_some());
+        let trivial = chance.map(|chance| ("most frequent class", chance));
+        Headline {
+            trivial: trivial.into_iter().collect(),
+            ..row(name, key, meaning, Some(Lower), score)
+        }
+    };
+    let pixel = |name, key, meaning, of: fn(&PixelScores) -> Option<f64>| {
+        let trivial = scores.trivial.iter().flat_map(|trivial| {
+            let both = [
+                ("All-ones", of(&trivial.all_ones)),
+                ("centre ellipse", of(&trivial.centre_ellipse)),
+            ];
+            both.into_iter().filter_map(|(name, score)| Some((name, score?)))
+        });
+        Headline {
+            trivial: trivial.collect(),
+            ..row(name, key, meaning, Some(Higher), of(&scores.mean))
+        }
+    };
+    let mut rows = vec![error(
+        "Classification error",
+        "classification_error",
+        "images whose class is wrong, by the classifier",
+        scores.classification_error,
+    )];
+    rows.extend(scores.localizer_classification_error.map(|found| {
+        error(
+            "Localizer's class error",
+            "localizer_classification_error",
+            "images whose class is wrong, by the localizer",
+            Some(found),
+        )
+    }));
+    rows.extend([
+        pixel(
             "F1⁺ (Dice of foreground)",
             "f1_foreground",
             "at the threshold, mean over images",
-            mean.f1_foreground,
+            |s| s.f1_foreground,
         ),
-        row(
+        pixel(
             "F1⁻ (Dice of background)",
             "f1_background",
             "at the threshold, mean over images",
-            mean.f1_background,
+            |s| s.f1_background,
         ),
-        row("IoU", "iou_mean", "foreground and background, mean over images", mean.iou_mean),
-        row("Precision", "precision", "marked pixels that are right", mean.precision),
-        row("Recall", "recall", "true pixels that are marked", mean.recall),
-        row("PR area, foreground", "", "averaged curve, any threshold", scores.pr_auc_foreground),
-        row("PR area, background", "", "averaged curve, any threshold", scores.pr_auc_background),
-        row("ROC area", "", "averaged curve, any threshold", scores.roc_auc),
+        pixel("IoU", "iou_mean", "foreground and background, mean over images", |s| s.iou_mean),
+        pixel("Precision", "precision", "marked pixels that are right", |s| s.precision),
+        pixel("Recall", "recall", "true pixels that are marked", |s| s.recall),
+    ]);
+    rows.extend([
+        row(
+            "PR area, foreground",
+            "",
+            "averaged curve, any threshold",
+            Some(Higher),
+            scores.pr_auc_foreground,
+        ),
+        row(
+            "PR area, background",
+            "",
+            "averaged curve, any threshold",
+            Some(Higher),
+            scores.pr_auc_background,
+        ),
+        row("ROC area", "", "averaged curve, any threshold", Some(Higher), scores.roc_auc),
         row(
             "Inverted maps",
             "inverted",
             "images whose background has the higher scores (ROC area below 50)",
+            Some(Lower),
             scores.inverted,
         ),
         row(
             "Covered area",
             "covered_area",
             "pixels that are marked, mean over images",
+            None,
             scores.covered_area,
         ),
         row(
             "True area",
             "true_area",
             "pixels that are foreground, mean over images",
+            None,
             scores.true_area,
         ),
-        row("PxAP", "", "all pixels together, any threshold", scores.pxap),
+        row("PxAP", "", "all pixels together, any threshold", Some(Higher), scores.pxap),
         row(
             "MaxBoxAcc",
             "",
             "largest box, IoU 0.5, best threshold on this split",
+            Some(Higher),
             scores.max_box_acc,
         ),
         row(
             "MaxBoxAccV2",
             "",
             "any box, IoU 0.3/0.5/0.7, best thresholds on this split",
+            Some(Higher),
             scores.max_box_acc_v2,
         ),
         row(
             "GT-known localization",
             "gt_known_localization",
             "largest box, IoU 0.5, at the threshold",
+            Some(Higher),
             scores.gt_known_localization,
         ),
         row(
             "Top-1 localization",
             "top1_localization",
             "the same, and the class is right",
+            Some(Higher),
             scores.top1_localization,
         ),
-    ];
+    ]);
     if let Some(found) = &scores.decidability {
         rows.extend([
-            row(
-                "Decidability, nats",
-                "",
-                "held-out log-loss of the class, background less foreground; needs no masks",
-                Some(found.difference),
-            ),
+            Headline {
+                unit: "nats",
+                ..row(
+                    "Decidability",
+                    "",
+                    "held-out log-loss of the class, background less foreground; needs no masks",
+                    Some(Higher),
+                    Some(found.difference),
+                )
+            },
             row(
                 "Held-out error, foreground",
                 "",
                 "class told from features under the map",
+                Some(Lower),
                 Some(found.foreground.error),
             ),
             row(
                 "Held-out error, background",
                 "",
                 "class told from features beside it",
+                None,
                 Some(found.background.error),
             ),
         ]);

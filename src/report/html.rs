@@ -4,18 +4,19 @@
 //! that the page can be read without scripts; the gallery is drawn by its script
 //! from data in the page. Every text that comes from the data is escaped.
 
-use std::fmt::Write as _;
-
 use image::Rgb;
 use serde::Serialize;
 
 use super::{
-    Report, base64,
+    Report, Warning, base64,
     figures::Figure,
     gallery::{MOST_SHOWN, Standing, Thumbnail},
-    headline::{Headline, headline, percent},
+    headline::{Headline, headline, leading},
     overlay,
     svg::{CHART_STYLE, COLOURS, Svg, escape},
+    table,
+    tables::{class_table, protocol_table, score_table},
+    warnings::warnings,
 };
 use crate::metrics::{ImageRow, ThresholdRule};
 
@@ -37,27 +38,41 @@ pub struct Shown<'a> {
 pub fn page(report: &Report, figures: &[Figure], gallery: &[Shown<'_>]) -> String {
     let scores = &report.evaluation.scores;
     let headline = headline(scores);
+    let (first, rest) = headline.split_at(leading(&headline));
+    let (subject, dataset) = (report.subject(), report.dataset_name());
     fill(PAGE, |name| match name {
-        "title" => escape(&format!("{} on {}", report.method, report.conditions.data)),
+        "title" => escape(&format!("{subject} on {dataset}")),
         "style" => style(),
         "script" => SCRIPT.to_owned(),
-        "method" => escape(&report.method),
-        "lead" => escape(&format!(
-            "{} images of the {} split of {}",
-            scores.images, report.split, report.conditions.data
-        )),
+        "lead" => escape(&lead(report)),
         "oracle" => oracle(report),
-        "tiles" => headline.iter().take(4).map(tile).collect(),
-        "scores" => headline.iter().map(score_row).collect(),
-        "protocol" => report.protocol().iter().map(protocol_row).collect(),
-        "figures" => figures.iter().map(figure).collect(),
-        "classes" => report.evaluation.classes.iter().map(class_row).collect(),
+        "warnings" => warnings(report).iter().map(warning).collect(),
+        "tiles" => first.iter().map(tile).collect(),
+        "scores" => table::html::table(&score_table(rest)),
         "gallery" => gallery_note(scores.images, gallery.len()),
         "key" => key(),
+        "figures" => figures.iter().map(figure).collect(),
+        "classes" => table::html::table(&class_table(report)),
+        "protocol" => table::html::table(&protocol_table(report)),
         "footer" => escape(&format!("Written by pinpoint {}", report.version)),
         "data" => data(report, gallery),
         other => unreachable!("the page has no part `{other}`"),
     })
+}
+
+/// What was scored, and how, in a line.
+fn lead(report: &Report) -> String {
+    let scores = &report.evaluation.scores;
+    let mut parts = vec![
+        report.method.clone(),
+        format!("{} images of the {} split", scores.images, report.split),
+    ];
+    if scores.images_with_truth != scores.images {
+        parts.push(format!("{} with masks", scores.images_with_truth));
+    }
+    parts.push(format!("threshold {}", scores.protocol.threshold.rule()));
+    parts.extend(report.conditions.crf.map(|crf| format!("CRF {}", crf.name())));
+    parts.join(" · ")
 }
 
 /// The style sheet of every page.
@@ -100,25 +115,42 @@ fn oracle(report: &Report) -> String {
     format!("<p class=\"oracle\"><strong>Oracle:</strong> {}</p>", warnings.join("; "))
 }
 
+fn warning(Warning { problem, remedy }: &Warning) -> String {
+    // Remedies are ours; what stands between backquotes is typed.
+    let typed: String = remedy
+        .split('`')
+        .enumerate()
+        .map(|(index, part)| match index % 2 {
+            0 => escape(part),
+            _ => format!("<code>{}</code>", escape(part)),
+        })
+        .collect();
+    let problem = escape(problem);
+    format!(
+        "<p class=\"warning\"><strong>Warning:</strong> {problem}. <span>Try: {typed}.</span></p>\n"
+    )
+}
+
 fn tile(row: &Headline) -> String {
-    let (score, interval) = (row.score_text(), row.interval_text());
+    let Headline { name, unit, meaning, .. } = row;
+    let direction = row.better.map_or_else(String::new, |better| {
+        format!(" <abbr title=\"{}\">{}</abbr>", better.words(), better.arrow())
+    });
+    let unit = if row.score.is_some() { *unit } else { "" };
+    let interval = match row.interval_text() {
+        text if text.is_empty() => String::new(),
+        text => format!("<span class=\"interval\">95 %: {text}</span>"),
+    };
+    let trivial: String = row
+        .trivial
+        .iter()
+        .map(|(name, score)| format!("<div><dt>{name}</dt><dd>{score:.2}</dd></div>"))
+        .collect();
     format!(
-        "<div class=\"tile\"><span>{}</span><b>{score}</b><span>{interval}</span></div>\n",
-        row.name
+        "<div class=\"tile\" title=\"{meaning}\"><h3>{name}{direction}</h3><p><b>{}</b> {unit} \
+         {interval}</p><dl>{trivial}</dl></div>\n",
+        row.score_text()
     )
-}
-
-fn score_row(row: &Headline) -> String {
-    let Headline { name, meaning, .. } = row;
-    let (score, interval) = (row.score_text(), row.interval_text());
-    format!(
-        "<tr><th scope=\"row\">{name}</th><td class=\"number\">{score}</td>\
-         <td class=\"number\">{interval}</td><td>{meaning}</td></tr>\n"
-    )
-}
-
-fn protocol_row((question, answer): &(&str, String)) -> String {
-    format!("<div><dt>{question}</dt><dd>{}</dd></div>\n", escape(answer))
 }
 
 fn figure(figure: &Figure) -> String {
@@ -127,27 +159,6 @@ fn figure(figure: &Figure) -> String {
         format!("<figure>\n{}<figcaption>{caption}</figcaption></figure>\n", part.inline())
     };
     figure.parts.iter().map(part).collect()
-}
-
-fn class_row(row: &crate::metrics::ClassRow) -> String {
-    let mut text = format!(
-        "<tr><th scope=\"row\">{}</th><td class=\"number\">{}</td>",
-        escape(&row.class),
-        row.images
-    );
-    for score in [
-        row.classification_error,
-        row.f1_foreground,
-        row.f1_background,
-        row.roc_auc,
-        row.inverted,
-        row.covered_area,
-        row.true_area,
-    ] {
-        write!(text, "<td class=\"number\">{}</td>", percent(score)).expect("a string takes it");
-    }
-    text.push_str("</tr>\n");
-    text
 }
 
 fn gallery_note(images: u64, shown: usize) -> String {
@@ -160,8 +171,8 @@ fn gallery_note(images: u64, shown: usize) -> String {
         format!("All {images} images.")
     };
     format!(
-        "{which} Sorted by the mean of F1⁺ and F1⁻, worst first. Pictures are shrunk to 256 \
-         pixels; scores are of the full size, at the recorded threshold."
+        "{which} Sorted by the mean of F1⁺ and F1⁻. Pictures are previews of at most 256 pixels; \
+         scores are of the full size, at the recorded threshold."
     )
 }
 
@@ -305,6 +316,31 @@ mod tests {
         for request in ["<link", "@import", "url(", "fetch(", " src=\"", "XMLHttpRequest"] {
             assert!(!page.contains(request), "{request}");
         }
+    }
+
+    #[test]
+    fn a_score_is_shown_once_with_unit_direction_and_what_trivial_answers_have() {
+        let report = example();
+        let page = page(&report, &[], &[]);
+        let shown = page.split("<section aria-labelledby=\"classes").next().unwrap();
+        for name in ["F1⁺ (Dice of foreground)", "PR area, foreground", "Classification error"] {
+            assert_eq!(shown.matches(name).count(), 1, "{name}");
+        }
+        let tile = page.split("<h3>F1⁺").nth(1).unwrap().split("</dl>").next().unwrap();
+        for part in ["title=\"higher is better\">↑", "<b>50.00</b> %", "All-ones", "centre ellipse"]
+        {
+            assert!(tile.contains(part), "{part}: {tile}");
+        }
+    }
+
+    #[test]
+    fn warnings_say_what_to_try() {
+        let mut report = example();
+        report.evaluation.scores.inverted = Some(80.0);
+        let page = page(&report, &[], &[]);
+        assert!(
+            page.contains("inverted more often than not") && page.contains("<code>wildcat</code>")
+        );
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Rows for spreadsheets, and the page for people who read text.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 
 use super::{
-    Report,
-    headline::{headline, percent},
+    Report, Warning,
+    headline::{Headline, headline},
     spreadsheet,
+    table::{
+        Better, Cell, Column, Row, Table,
+        markdown::{self, escape},
+    },
+    warnings::{trivial_sentence, warnings},
 };
 use crate::metrics::{ClassRow, PixelScores};
 
@@ -71,41 +74,22 @@ fn csv_of(rows: &[impl Serialize]) -> Vec<u8> {
 
 /// The report as `report.md` has it.
 pub fn markdown(report: &Report) -> String {
+    let (subject, data) = (escape(&report.subject()), escape(&report.dataset_name()));
+    let scores = &report.evaluation.scores;
     let mut text = format!(
-        "# {} on {} ({})\n\nScores in percent, with 95 % intervals over images where they are \
-         means over images.\n\n| score | value | interval | |\n|---|---:|---:|---|\n",
-        cell(&report.method),
-        cell(&report.conditions.data),
-        report.split
+        "# {subject} on {data}\n\n{}, {} split, {} images.\n",
+        escape(&report.method),
+        report.split,
+        scores.images
     );
-    for row in headline(&report.evaluation.scores) {
-        let (score, interval) = (row.score_text(), row.interval_text());
-        line(&mut text, &[row.name, &score, &interval, row.meaning]);
+    for Warning { problem, remedy } in warnings(report) {
+        text.push_str(&format!("\n> Warning: {}.\n> Try: {remedy}.\n", escape(&problem)));
     }
-    text.push_str("\n## Protocol\n\n| | |\n|---|---|\n");
-    for (question, answer) in report.protocol() {
-        line(&mut text, &[question, &cell(&answer)]);
+    if let Some(sentence) = trivial_sentence(scores.trivial.as_ref()) {
+        text.push_str(&format!("\n{sentence}.\n"));
     }
-    text.push_str(
-        "\n## Classes\n\n| class | images | error | F1⁺ | F1⁻ | ROC area | inverted | covered | true area |\n\
-         |---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
-    );
-    for row in &report.evaluation.classes {
-        line(
-            &mut text,
-            &[
-                &cell(&row.class),
-                &row.images.to_string(),
-                &percent(row.classification_error),
-                &percent(row.f1_foreground),
-                &percent(row.f1_background),
-                &percent(row.roc_auc),
-                &percent(row.inverted),
-                &percent(row.covered_area),
-                &percent(row.true_area),
-            ],
-        );
-    }
+    let tables = [score_table(&headline(scores)), class_table(report), protocol_table(report)];
+    text.extend(tables.iter().map(markdown::section));
     text.push_str(
         "\nFigures are in `figures/`, a line per image in `metrics.csv`, a page to look at in \
          `report.html`.\n",
@@ -113,23 +97,95 @@ pub fn markdown(report: &Report) -> String {
     text
 }
 
-pub(super) fn line(text: &mut String, cells: &[&str]) {
-    writeln!(text, "| {} |", cells.join(" | ")).expect("a string takes any text");
+/// Scores with unit, direction, interval and what trivial answers have.
+pub(super) fn score_table(rows: &[Headline]) -> Table {
+    let row = |row: &Headline| {
+        let name = match row.better {
+            Some(better) => format!("{} {}", row.name, better.arrow()),
+            None => row.name.to_owned(),
+        };
+        let cells = vec![
+            row.score.into(),
+            row.unit.to_owned().into(),
+            row.interval_text().into(),
+            row.trivial_text().into(),
+            row.meaning.to_owned().into(),
+        ];
+        Row { label: name, group: "", competes: false, cells }
+    };
+    Table {
+        key: "scores",
+        title: "Scores".to_owned(),
+        note: "↑ higher is better, ↓ lower is better; intervals hold the middle 95 % of the means \
+               over resampled images"
+            .to_owned(),
+        rows_are: "Score",
+        columns: vec![
+            Column::number("value", "Value", 2, None),
+            Column::words("unit", "Unit"),
+            Column::words("interval", "95 % interval"),
+            Column::words("trivial", "Without a method"),
+            Column::words("meaning", "What it says"),
+        ],
+        rows: rows.iter().map(row).collect(),
+    }
 }
 
-/// Text that stays within its cell, whatever it holds.
-pub(super) fn cell(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' => safe.extend(['\\', letter]),
-            '<' => safe.push_str("&lt;"),
-            '&' => safe.push_str("&amp;"),
-            _ if letter.is_control() => safe.push(' '),
-            _ => safe.push(letter),
-        }
+/// Scores of each class.
+pub(super) fn class_table(report: &Report) -> Table {
+    type Score = fn(&ClassRow) -> Option<f64>;
+    let (lower, higher) = (Some(Better::Lower), Some(Better::Higher));
+    let column = |key, heading, better| Column::number(key, heading, 2, better);
+    let mut scores: Vec<(Column, Score)> = vec![
+        (column("classification_error", "Error", lower), |row| row.classification_error),
+        (column("f1_foreground", "F1⁺", higher), |row| row.f1_foreground),
+        (column("f1_background", "F1⁻", higher), |row| row.f1_background),
+        (column("roc_auc", "ROC area", higher), |row| row.roc_auc),
+        (column("inverted", "Inverted", lower), |row| row.inverted),
+        (column("covered_area", "Covered", None), |row| row.covered_area),
+        (column("true_area", "True area", None), |row| row.true_area),
+    ];
+    if report.evaluation.scores.localizer_classification_error.is_some() {
+        let localizer = column("localizer_classification_error", "Localizer's error", lower);
+        scores.insert(1, (localizer, |row| row.localizer_classification_error));
     }
-    safe
+    let row = |row: &ClassRow| {
+        let images = Cell::from(row.images.to_string());
+        let cells = scores.iter().map(|(_, score)| score(row).into());
+        Row {
+            label: row.class.clone(),
+            group: "",
+            competes: false,
+            cells: std::iter::once(images).chain(cells).collect(),
+        }
+    };
+    let images = Column::number("images", "Images", 0, None);
+    Table {
+        key: "classes",
+        title: "Classes".to_owned(),
+        note: "Percent, mean over the images of a class".to_owned(),
+        rows_are: "Class",
+        columns: std::iter::once(images).chain(scores.iter().map(|(c, _)| c.clone())).collect(),
+        rows: report.evaluation.classes.iter().map(row).collect(),
+    }
+}
+
+/// How the scores came about.
+pub(super) fn protocol_table(report: &Report) -> Table {
+    let row = |(question, answer): (&str, String)| Row {
+        label: question.to_owned(),
+        group: "",
+        competes: false,
+        cells: vec![answer.into()],
+    };
+    Table {
+        key: "protocol",
+        title: "Protocol".to_owned(),
+        note: String::new(),
+        rows_are: "What",
+        columns: vec![Column::words("answer", "How")],
+        rows: report.protocol().into_iter().map(row).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -155,9 +211,9 @@ mod tests {
 
     #[test]
     fn names_cannot_break_out_of_their_cell() {
-        assert_eq!(cell("a|b\n`<c>`"), "a\\|b \\`&lt;c>\\`");
+        assert_eq!(escape("a|b\n`<c>`"), "a\\|b \\`&lt;c>\\`");
         let text = markdown(&example());
-        assert!(text.contains("| F1⁺ (Dice of foreground) | 50.00 |"), "{text}");
+        assert!(text.contains("| F1⁺ (Dice of foreground) ↑ | 50.00 | % |"), "{text}");
         assert!(text.contains("&lt;b>&amp;"), "{text}");
         assert!(text.contains("| threshold | 0.5, fixed |"), "{text}");
     }

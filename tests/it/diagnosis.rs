@@ -23,7 +23,9 @@ fn inverted_maps_and_areas_are_in_every_form_of_the_report() {
     let header = |name: &str| read(name).lines().next().unwrap().to_owned();
     assert!(header("report/metrics.csv").contains("roc_auc,covered_area,true_area,box_iou"));
     assert!(header("report/classes.csv").ends_with("roc_auc,inverted,covered_area,true_area"));
-    for (page, name) in [("report/report.md", "inverted"), ("report/report.html", ">Inverted<")] {
+    for (page, name) in
+        [("report/report.md", "| Inverted ↓ |"), ("report/report.html", ">Inverted ↓<")]
+    {
         assert!(read(page).contains("Inverted maps") && read(page).contains(name), "{page}");
     }
 }

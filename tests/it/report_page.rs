@@ -6,6 +6,8 @@ use std::{
     process::Command,
 };
 
+use assert_cmd::cargo::CommandCargoExt as _;
+use pinpoint::data::synthetic::{self, SyntheticSpec};
 use serde_json::Value;
 
 use crate::{evaluate::evaluate, train::Workshop};
@@ -150,4 +152,20 @@ fn the_page_draws_its_gallery_and_obeys_its_controls_without_a_network() {
     assert_eq!(reversed(&seen["worst_first"]), *seen["best_first"].as_array().unwrap());
     assert_eq!(seen["requests"], serde_json::json!([]), "{seen:#}");
     assert_eq!(seen["images"], true, "{seen:#}");
+}
+
+#[test]
+fn a_page_of_180_images_is_smaller_than_three_megabytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let spec = SyntheticSpec { classes: 3, train: 3, valid: 0, test: 180, side: 256, seed: 4 };
+    synthetic::write(&data, &spec, || {}).unwrap();
+    let mut command = Command::cargo_bin("pinpoint").unwrap();
+    command.args(["evaluate", "--method", "centre-gaussian", "--report", "out", "--data", "data"]);
+    let output = command.current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(page.contains("120 of 180 images"), "images are on the page");
+    assert!(page.matches("data:image/jpeg").count() >= 2 * 120, "with their maps");
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
 }

@@ -19,7 +19,7 @@ use pinpoint::{
     metrics::{Protocol, Threshold, ThresholdRule},
     predict::{Method, Trained, UNTRAINED, untrained},
     refine::Preset,
-    report::{Conditions, Folder, Report, Training, compare},
+    report::{Conditions, Folder, Report, Training, Warning, compare, warnings},
     run::{RunDir, open_run},
 };
 
@@ -408,6 +408,9 @@ impl Evaluate {
             ui.answer(&document(report, folder)?.to_string());
         } else {
             table(report).iter().for_each(|line| ui.answer(line));
+        }
+        for Warning { problem, remedy } in warnings(report) {
+            ui.warn(&format!("{problem}\nhint: {remedy}"));
         }
         if let Some(folder) = folder {
             ui.note(&format!("report in `{}`", folder.join("report.html").display()));

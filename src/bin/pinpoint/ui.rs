@@ -16,6 +16,7 @@ use std::{
 };
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use unicode_width::UnicodeWidthStr as _;
 
 /// Time between two lines of progress where there is no terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -134,6 +135,17 @@ fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// The text, filled up with spaces to `width` columns of the terminal; letters of East Asian
+/// scripts take two.
+pub(crate) fn pad_right(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
+}
+
+/// The same, with the spaces before the text.
+pub(crate) fn pad_left(text: &str, width: usize) -> String {
+    format!("{}{text}", " ".repeat(width.saturating_sub(text.width())))
+}
+
 const RED: &str = "\x1b[1;31m";
 const YELLOW: &str = "\x1b[1;33m";
 const CYAN: &str = "\x1b[1;36m";
@@ -214,6 +226,16 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_line_up_whatever_the_script() {
+        assert_eq!(pad_right("ab", 5), "ab   ");
+        assert_eq!(pad_right("病变", 5), "病变 ");
+        assert_eq!(
+            (pad_left("é", 3), pad_left("longer", 3)),
+            ("  é".to_owned(), "longer".to_owned())
+        );
+    }
 
     #[test]
     fn nothing_in_a_name_steers_the_terminal() {

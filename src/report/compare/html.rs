@@ -1,9 +1,10 @@
 //! One page with everything: no network, nothing beside it.
 
-use super::{Cell, Change, Column, Comparison, Table, strips::Strip};
+use super::{Comparison, strips::Strip};
 use crate::report::{
     html::{fill, key, style},
     svg::{Svg, escape},
+    table,
 };
 
 const PAGE: &str = include_str!("page.html");
@@ -22,7 +23,8 @@ pub(super) fn page(comparison: &Comparison, pictures: &Pictures) -> String {
     fill(PAGE, |name| match name {
         "title" => {
             let setups = comparison.setups.len();
-            format!("{setups} method{}", if setups == 1 { "" } else { "s" })
+            let data = comparison.setups[0].first().report.dataset_name();
+            format!("{setups} method{} on {}", if setups == 1 { "" } else { "s" }, escape(&data))
         }
         "style" => style(),
         "conditions" => {
@@ -30,48 +32,12 @@ pub(super) fn page(comparison: &Comparison, pictures: &Pictures) -> String {
             let sentences = comparison.conditions.iter().chain([&reading]);
             sentences.map(|sentence| format!("<li>{}</li>\n", escape(sentence))).collect()
         }
-        "tables" => comparison.tables.iter().map(table).collect(),
+        "tables" => comparison.tables.iter().map(table::html::section).collect(),
         "curves" => curves(&pictures.curves),
         "strips" => strips(&pictures.strips),
         "footer" => format!("Written by pinpoint {}", env!("CARGO_PKG_VERSION")),
         other => unreachable!("the page has no part `{other}`"),
     })
-}
-
-fn table(table: &Table) -> String {
-    let Table { key, title, note, columns, .. } = table;
-    let heading = |column: &Column| {
-        format!("<th scope=\"col\" class=\"number\">{}</th>", escape(column.heading))
-    };
-    let rows = table.rows.iter().enumerate().map(|(index, row)| {
-        let first = index > 0 && table.rows[index - 1].role != row.role;
-        let class = if first { " class=\"first\"" } else { "" };
-        let cells: String = row.cells.iter().zip(columns).map(|(cell, c)| value(cell, c)).collect();
-        format!("<tr{class}><th scope=\"row\">{}</th>{cells}</tr>\n", escape(&row.label))
-    });
-    format!(
-        "<section aria-labelledby=\"{key}\">\n<h2 id=\"{key}\">{}</h2>\n<div class=\"scroll\">\n\
-         <table>\n<caption>{}</caption>\n<thead><tr><th scope=\"col\">Method</th>{}</tr></thead>\n\
-         <tbody>\n{}</tbody>\n</table>\n</div>\n</section>\n",
-        escape(title),
-        escape(note),
-        columns.iter().map(heading).collect::<String>(),
-        rows.collect::<String>(),
-    )
-}
-
-fn value(cell: &Cell, column: &Column) -> String {
-    let Some((mean, deviation)) = cell.parts(column) else {
-        return "<td class=\"number\">-</td>".to_owned();
-    };
-    let mean = if cell.best { format!("<b>{mean}</b>") } else { mean };
-    let mark = match cell.change {
-        Some(Change::Improved) => "<sup>+</sup>",
-        Some(Change::Degraded) => "<sup>−</sup>",
-        None => "",
-    };
-    let deviation = deviation.map_or_else(String::new, |deviation| format!(" ± {deviation}"));
-    format!("<td class=\"number\">{mean}{mark}{deviation}</td>")
 }
 
 fn curves(charts: &[Svg]) -> String {

@@ -1,24 +1,20 @@
 //! Several evaluations beside each other: the tables of the paper, and what they look like.
 //!
 //! ```text
-//! report.json ─▶ Entry ─▶ agree ─▶ Setup ─┬─▶ Table ─▶ markdown, csv, latex, html
-//!                                         ├─▶ curves ─▶ PNG, SVG
-//! saved maps, dataset ────────────────────┴─▶ strips ─▶ PNG
+//! report.json ─▶ Entry ─▶ agree ─▶ Setup ─┬─▶ Table ─▶ Markdown, CSV, LaTeX, HTML
+//!                                         ├─▶ curves ─▶ SVG
+//! saved maps, dataset ────────────────────┴─▶ strips ─▶ SVG
 //! ```
 //!
 //! Runs of one set-up that differ in their seed alone are one row: mean ± standard
 //! deviation. Reports that were not measured alike are refused.
 
 mod agree;
-mod csv;
 mod entry;
 mod folder;
 mod html;
-mod latex;
-mod markdown;
 mod setup;
 mod strips;
-mod table;
 mod tables;
 
 use std::path::{Path, PathBuf};
@@ -27,12 +23,14 @@ pub use self::{
     entry::{Entry, open},
     folder::write,
     setup::{Role, Setup},
-    table::{Better, Cell, Change, Column, Row, Table},
 };
 use crate::{
     data::{Dataset, OpenOptions, split::cut_validation},
     error::{Error, Result},
-    report::Report,
+    report::{
+        Report,
+        table::{Table, csv, latex, markdown},
+    },
 };
 
 /// Images that comparisons show side by side.
@@ -80,11 +78,19 @@ impl Comparison {
     /// The tables, in one of the forms.
     pub fn render(&self, format: Format) -> String {
         match format {
-            Format::Markdown => markdown::document(self),
-            Format::Csv => csv::document(self),
-            Format::Latex => latex::document(self),
+            Format::Markdown => self.markdown(),
+            Format::Csv => csv::document(&self.tables),
+            Format::Latex => latex::document(&self.tables, &self.conditions, &reading(self)),
             Format::Html => html::page(self, &html::Pictures::default()),
         }
+    }
+
+    fn markdown(&self) -> String {
+        let sentences = self.conditions.iter().cloned().chain([reading(self)]);
+        let list: String =
+            sentences.map(|sentence| format!("- {}\n", markdown::escape(&sentence))).collect();
+        let tables: String = self.tables.iter().map(markdown::section).collect();
+        format!("# Comparison\n\n{list}{tables}")
     }
 
     /// Opens the dataset that was scored, at `data` if it is elsewhere now.

@@ -15,7 +15,7 @@ pub enum Role {
     /// Answers without looking.
     Trivial,
     /// Learns from labels.
-    Rival,
+    Baseline,
     /// Learns from labels by min-max entropy.
     Ours,
     /// Learns from masks.
@@ -160,11 +160,16 @@ impl Setup {
 }
 
 impl Role {
+    /// Whether it can be the best: what learns from labels can.
+    pub fn competes(self) -> bool {
+        matches!(self, Self::Baseline | Self::Ours)
+    }
+
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Trivial => "trivial",
-            Self::Rival => "baseline",
+            Self::Baseline => "baseline",
             Self::Ours => "ours",
             Self::UpperBound => "upper bound",
         }
@@ -176,7 +181,7 @@ fn role(method: &str) -> Role {
         "minmax" | "probe" => Role::Ours,
         "unet" => Role::UpperBound,
         _ if UNTRAINED.contains(&method) => Role::Trivial,
-        _ => Role::Rival,
+        _ => Role::Baseline,
     }
 }
 

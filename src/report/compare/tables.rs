@@ -1,9 +1,12 @@
 //! The tables of the paper.
 
-use super::{Better, Cell, Change, Column, Role, Row, Setup, Table};
+use super::{Role, Setup};
 use crate::{
     metrics::{Scores, Spread},
-    report::Training,
+    report::{
+        Training,
+        table::{Better, Cell, Change, Column, Row, Table},
+    },
 };
 
 /// A score with the column that shows it.
@@ -24,7 +27,7 @@ pub(super) fn tables(setups: &[Setup]) -> Vec<Table> {
 }
 
 const fn percent(key: &'static str, heading: &'static str, better: Better) -> Column {
-    Column { key, heading, decimals: 2, better: Some(better) }
+    Column::number(key, heading, 2, Some(better))
 }
 
 const ERROR: Measure =
@@ -36,8 +39,15 @@ const F1_FOREGROUND: Measure =
 const F1_BACKGROUND: Measure =
     (percent("f1_background", "F1⁻ (%)", Better::Higher), |scores| scores.mean.f1_background);
 
+const LOCALIZER_ERROR: Measure = (
+    percent("localizer_classification_error", "Localizer's class error (%)", Better::Lower),
+    |scores| scores.localizer_classification_error,
+);
+
 fn classification(setups: &[Setup]) -> Table {
-    measured("classification", "Image level: classification error", "", setups, &[ERROR])
+    let two_heads = setups.iter().any(|setup| setup.score(LOCALIZER_ERROR.1).is_some());
+    let measures: &[Measure] = if two_heads { &[ERROR, LOCALIZER_ERROR] } else { &[ERROR] };
+    measured("classification", "Image level: classification error", "", setups, measures)
 }
 
 fn localization(setups: &[Setup]) -> Table {
@@ -60,6 +70,7 @@ fn with_crf(setups: &[Setup]) -> Table {
         key: "crf",
         title: "Pixel level, with CRF".to_owned(),
         note: "⁺ marks an improvement by the CRF, ⁻ a degradation".to_owned(),
+        rows_are: "Method",
         columns: measures.iter().map(|(column, _)| column.clone()).collect(),
         rows: setups.iter().map(row).collect(),
     }
@@ -142,7 +153,7 @@ fn time(setups: &[Setup]) -> Table {
             .and_then(|(minutes, without)| Spread::of([Some(60.0 * minutes.mean / without.mean)]));
         row(setup, [minutes, epochs, per_epoch, ratio].map(Cell::from).to_vec())
     };
-    let column = |key, heading, decimals| Column { key, heading, decimals, better: None };
+    let column = |key, heading, decimals| Column::number(key, heading, decimals, None);
     let mut columns = vec![
         column("minutes", "Training (min)", 2),
         column("epochs", "Epochs", 0),
@@ -154,7 +165,8 @@ fn time(setups: &[Setup]) -> Table {
         columns.pop();
         rows.iter_mut().for_each(|row| row.cells.truncate(columns.len()));
     }
-    Table { key: "time", title: "Training time".to_owned(), note: time_note(setups), columns, rows }
+    let (title, note) = ("Training time".to_owned(), time_note(setups));
+    Table { key: "time", title, note, rows_are: "Method", columns, rows }
 }
 
 fn time_note(setups: &[Setup]) -> String {
@@ -180,11 +192,13 @@ fn measured(
         key,
         title: title.to_owned(),
         note: note.to_owned(),
+        rows_are: "Method",
         columns: measures.iter().map(|(column, _)| column.clone()).collect(),
         rows: setups.iter().map(|setup| row(setup, cells(setup))).collect(),
     }
 }
 
 fn row(setup: &Setup, cells: Vec<Cell>) -> Row {
-    Row { label: setup.title.clone(), role: setup.role, cells }
+    let Setup { title, role, .. } = setup;
+    Row { label: title.clone(), group: role.name(), competes: role.competes(), cells }
 }

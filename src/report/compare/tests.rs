@@ -6,7 +6,7 @@ use crate::{
     data::Split,
     metrics::{Decidability, HeldOut, ThresholdRule},
     refine::Preset,
-    report::{Training, document::tests::example},
+    report::{Training, document::tests::example, table::Change},
 };
 
 /// A report with these F1 scores, as a run of that method would have it.
@@ -58,7 +58,7 @@ fn seeds_of_a_set_up_are_one_row_and_the_best_that_learns_from_labels_is_bold() 
     let at = lines.iter().position(|line| line.starts_with("## Pixel level: point")).unwrap();
     // Squares 4 + 4 over 1: the deviation of 60 and 64 is √8.
     let expected = [
-        "| Method | F1⁺ (%) | F1⁻ (%) |",
+        "| Method | F1⁺ (%) ↑ | F1⁻ (%) ↑ |",
         "|---|---:|---:|",
         "| All-ones (trivial) | 90.00 | 0.00 |",
         "| CAM-Avg | **62.00** ± 2.83 | 20.00 ± 0.00 |",

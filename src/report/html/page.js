@@ -8,6 +8,9 @@
 
   /** The recorded threshold of an image until the slider is moved, then the slider's. */
   let live = null;
+  /** Of many images, only some of each kind are shown until all are asked for. */
+  const FEW = { worst: 2, median: 2, best: 2, unscored: 2 };
+  let all = data.items.length <= 8;
 
   const make = (tag, properties = {}, ...children) => {
     const element = Object.assign(document.createElement(tag), properties);
@@ -94,8 +97,15 @@
       return line;
     }
 
+    /** Decodes the pictures once they are seen. */
     async load() {
       const { item } = this;
+      if (this.loading) return this.loading;
+      this.loading = this.decode(item);
+      return this.loading;
+    }
+
+    async decode(item) {
       this.image = await pixels(item.image);
       this.map = plane(await pixels(item.map));
       this.marks = item.truth ? plane(await pixels(item.truth)) : null;
@@ -137,15 +147,33 @@
   }
 
   const cards = data.items.map((item) => new Card(item));
+  const few = new Set();
+  for (const [standing, count] of Object.entries(FEW)) {
+    const alike = cards.filter((card) => card.item.standing === standing);
+    // From both ends: the very worst and the very best.
+    (standing === "best" ? alike.slice(-count) : alike.slice(0, count)).forEach((c) => few.add(c));
+  }
 
   const filter = () => {
     let shown = 0;
     for (const card of cards) {
-      card.element.hidden = !card.matches(find("class").value, find("outcome").value);
+      const matches = card.matches(find("class").value, find("outcome").value);
+      card.element.hidden = !matches || !(all || few.has(card));
       shown += card.element.hidden ? 0 : 1;
     }
     find("count").textContent = `${shown} of ${cards.length} shown`;
+    find("more").hidden = all;
     recolour();
+    return draw();
+  };
+
+  /** Draws what is shown and not drawn yet. */
+  const draw = () => {
+    delete gallery.dataset.state;
+    return Promise.all(cards.filter((card) => !card.element.hidden).map((card) => card.load())).then(
+      () => { gallery.dataset.state = "drawn"; },
+      (error) => { find("count").textContent = `The images cannot be drawn: ${error.message}`; },
+    );
   };
 
   const arrange = () => {
@@ -189,8 +217,14 @@
     tell();
     recolour();
   });
-  find("class").addEventListener("change", filter);
-  find("outcome").addEventListener("change", filter);
+  const showAll = () => {
+    all = true;
+    return filter();
+  };
+  find("class").addEventListener("change", showAll);
+  find("outcome").addEventListener("change", showAll);
+  find("more").addEventListener("click", showAll);
+  find("more").textContent = `Show all ${cards.length} images`;
   find("order").addEventListener("change", arrange);
   find("controls").addEventListener("submit", (event) => event.preventDefault());
 
@@ -205,8 +239,4 @@
   tell();
   arrange();
   filter();
-  Promise.all(cards.map((card) => card.load())).then(
-    () => { gallery.dataset.state = "drawn"; },
-    (error) => { find("count").textContent = `The gallery cannot be drawn: ${error.message}`; },
-  );
 })();

@@ -1,16 +1,23 @@
 //! Tables for papers.
 
-use super::{Cell, Column, Comparison, Table};
+use super::{Cell, Column, Marks, Table};
 
-/// All tables; they need `\usepackage{booktabs}`.
-pub(super) fn document(comparison: &Comparison) -> String {
+const MARKS: Marks =
+    Marks { best: ("\\mathbf{", "}"), change: ("^{+}", "^{-}"), deviation: "\\pm" };
+
+/// Tables that need `\usepackage{booktabs}`; `reading` says how to read their cells.
+pub(in crate::report) fn document(
+    tables: &[Table],
+    conditions: &[String],
+    reading: &str,
+) -> String {
     let mut text = String::from("% Needs \\usepackage{booktabs}.\n");
-    for sentence in &comparison.conditions {
+    for sentence in conditions {
         text.push_str(&format!("% {}\n", one_line(sentence)));
     }
-    for table in &comparison.tables {
+    for table in tables {
         text.push('\n');
-        write(&mut text, table, &super::reading(comparison));
+        write(&mut text, table, reading);
     }
     text
 }
@@ -18,19 +25,20 @@ pub(super) fn document(comparison: &Comparison) -> String {
 fn write(text: &mut String, table: &Table, reading: &str) {
     let note =
         if table.note.is_empty() { String::new() } else { format!(" {}.", escape(&table.note)) };
+    let align = |column: &Column| if column.words { 'l' } else { 'r' };
     text.push_str(&format!(
         "\\begin{{table}}\n  \\caption{{{}. {}.{note}}}\n  \\label{{tab:{}}}\n  \\centering\n  \
          \\begin{{tabular}}{{l{}}}\n    \\toprule\n",
         escape(&table.title),
         escape(reading),
         table.key,
-        "r".repeat(table.columns.len()),
+        table.columns.iter().map(align).collect::<String>(),
     ));
-    let headings = table.columns.iter().map(|column| escape(column.heading));
-    line(text, std::iter::once("Method".to_owned()).chain(headings));
+    let headings = table.columns.iter().map(|column| escape(&column.directed_heading()));
+    line(text, std::iter::once(table.rows_are.to_owned()).chain(headings));
     text.push_str("    \\midrule\n");
-    for (index, row) in table.rows.iter().enumerate() {
-        if index > 0 && table.rows[index - 1].role != row.role {
+    for (row, first) in table.grouped() {
+        if first {
             text.push_str("    \\midrule\n");
         }
         let cells = row.cells.iter().zip(&table.columns).map(|(cell, column)| value(cell, column));
@@ -44,11 +52,11 @@ fn line(text: &mut String, cells: impl Iterator<Item = String>) {
 }
 
 fn value(cell: &Cell, column: &Column) -> String {
-    let Some((mean, deviation)) = cell.parts(column) else { return "--".to_owned() };
-    let mean = if cell.best { format!("\\mathbf{{{mean}}}") } else { mean };
-    let mark = cell.change.map_or_else(String::new, |change| format!("^{{{}}}", change.sign()));
-    let deviation = deviation.map_or_else(String::new, |deviation| format!(" \\pm {deviation}"));
-    format!("${mean}{mark}{deviation}$")
+    match cell.render(column, &MARKS, escape) {
+        None => "--".to_owned(),
+        Some(text) if column.words => text,
+        Some(number) => format!("${number}$"),
+    }
 }
 
 /// Text that LaTeX shows as it is.
@@ -67,6 +75,8 @@ fn escape(text: &str) -> String {
             '±' => safe.push_str("$\\pm$"),
             '×' => safe.push_str("$\\times$"),
             '−' => safe.push_str("$-$"),
+            '↑' => safe.push_str("$\\uparrow$"),
+            '↓' => safe.push_str("$\\downarrow$"),
             _ if letter.is_control() => safe.push(' '),
             _ => safe.push(letter),
         }

@@ -1,0 +1,49 @@
+//! Tables for README files and issues.
+
+use super::{Cell, Column, Marks, Table};
+
+const MARKS: Marks = Marks { best: ("**", "**"), change: ("⁺", "⁻"), deviation: "±" };
+
+/// The table alone.
+pub(in crate::report) fn table(table: &Table) -> String {
+    let headings = table.columns.iter().map(Column::directed_heading);
+    let mut text = line(std::iter::once(table.rows_are.to_owned()).chain(headings));
+    let rule = |column: &Column| if column.words { "---|" } else { "---:|" };
+    text.push_str(&format!("|---|{}\n", table.columns.iter().map(rule).collect::<String>()));
+    for row in &table.rows {
+        let value = |(cell, column): (&Cell, &Column)| {
+            cell.render(column, &MARKS, escape).unwrap_or_else(|| "-".to_owned())
+        };
+        let cells = row.cells.iter().zip(&table.columns).map(value);
+        text.push_str(&line(std::iter::once(escape(&row.label)).chain(cells)));
+    }
+    text
+}
+
+/// The table under its title, with its note.
+pub(in crate::report) fn section(shown: &Table) -> String {
+    let note = match shown.note.as_str() {
+        "" => String::new(),
+        note => format!("\n{}\n", escape(note)),
+    };
+    format!("\n## {}\n\n{}{note}", shown.title, table(shown))
+}
+
+fn line(cells: impl Iterator<Item = String>) -> String {
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+}
+
+/// Text that stays within its cell, whatever it holds.
+pub(in crate::report) fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' => safe.extend(['\\', letter]),
+            '<' => safe.push_str("&lt;"),
+            '&' => safe.push_str("&amp;"),
+            _ if letter.is_control() => safe.push(' '),
+            _ => safe.push(letter),
+        }
+    }
+    safe
+}
