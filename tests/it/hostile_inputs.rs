@@ -1,6 +1,7 @@
 //! Names, files and numbers that mean harm, or that a slip of the hand made.
 
 use std::{
+    collections::HashMap,
     fs,
     path::Path,
     process::{Command, Output, Stdio},
@@ -11,6 +12,7 @@ use std::{
 use assert_cmd::cargo::CommandCargoExt as _;
 use image::{GrayImage, Luma, RgbImage};
 use pinpoint::data::image::{read_rgb, read_size};
+use safetensors::{SafeTensors, tensor::TensorView};
 
 use crate::train::{Workshop, failure};
 
@@ -210,4 +212,97 @@ fn more_threads_or_memory_than_there_is_are_refused_with_what_to_change() {
         assert!(message.contains("GiB") && message.contains("preprocess.crop"), "{message}");
     }
     assert!(!workshop.run_dir("run").exists());
+}
+
+/// Writes a weight file anew without its note, each tensor's bytes changed.
+fn rewritten(from: &Path, to: &Path, change: impl Fn(&str, &[u8]) -> Option<Vec<u8>>) {
+    let whole = fs::read(from).unwrap();
+    let file = SafeTensors::deserialize(&whole).unwrap();
+    let (_, header) = SafeTensors::read_metadata(&whole).unwrap();
+    let text: serde_json::Value =
+        serde_json::from_str(&header.metadata().as_ref().unwrap()["pinpoint"]).unwrap();
+    // As a version without checksums wrote it.
+    let note = HashMap::from([("pinpoint".to_owned(), text["note"].to_string())]);
+    let changed: Vec<(String, Vec<usize>, Vec<u8>)> = file
+        .tensors()
+        .into_iter()
+        .filter_map(|(name, tensor)| {
+            let bytes = change(&name, tensor.data())?;
+            Some((name, vec![bytes.len() / 4], bytes))
+        })
+        .collect();
+    let views = changed.iter().map(|(name, shape, bytes)| {
+        let original = file.tensor(name).unwrap();
+        let same = original.data().len() == bytes.len();
+        let shape = if same { original.shape().to_vec() } else { shape.clone() };
+        (name, TensorView::new(original.dtype(), shape, bytes).unwrap())
+    });
+    fs::write(to, safetensors::serialize(views, Some(note)).unwrap()).unwrap();
+}
+
+#[test]
+fn a_probe_on_weights_that_are_no_numbers_is_refused_with_the_image_s_name() {
+    let workshop = Workshop::new();
+    let method = ["--method", "cam-avg", "--epochs", "1"];
+    assert!(workshop.train("run", &method).status.success());
+    let broken = workshop.run_dir("broken.safetensors");
+    let not_a_number = |_: &str, bytes: &[u8]| Some(f32::NAN.to_le_bytes().repeat(bytes.len() / 4));
+    rewritten(&workshop.run_dir("run/weights/last.safetensors"), &broken, not_a_number);
+    let probe = ["--method", "probe", "--weights", broken.to_str().unwrap()];
+    let message = failure(&workshop.train("probe", &probe));
+    assert!(message.contains(".png") && message.contains("are no numbers"), "{message}");
+}
+
+#[test]
+fn absurd_settings_of_a_probe_and_damaged_heads_are_refused_by_name() {
+    let workshop = Workshop::new();
+    for (key, value) in [
+        ("probe.dimensions", "0"),
+        ("probe.cells", "0"),
+        ("probe.memory_mib", "1000000000"),
+        ("probe.heads", "1000000"),
+        ("probe.scales", "[0.0]"),
+        ("probe.smoothing", "nan"),
+        ("probe.own_image", "2.0"),
+    ] {
+        let setting = format!("{key}={value}");
+        let message = failure(&workshop.train("probe", &["--method", "probe", "--set", &setting]));
+        assert!(message.contains(key), "{message}");
+    }
+    assert!(!workshop.run_dir("probe").exists());
+
+    let output = workshop.train("probe", &["--method", "probe"]);
+    assert!(output.status.success(), "{output:?}");
+    let best = workshop.run_dir("probe/weights/best.safetensors");
+    let whole = workshop.run_dir("whole.safetensors");
+    fs::copy(&best, &whole).unwrap();
+    let names: Vec<String> = {
+        let bytes = fs::read(&whole).unwrap();
+        let file = SafeTensors::deserialize(&bytes).unwrap();
+        file.names().into_iter().map(|name| (*name).to_owned()).collect()
+    };
+    let of_heads = names.iter().filter(|name| !name.contains("layer") && !name.contains("bn"));
+    let image = workshop.run_dir("data/test");
+    let image = image.to_str().unwrap();
+    let run = workshop.run_dir("probe");
+    let mut trials = 0;
+    for name in of_heads {
+        // Missing, and cut short.
+        for kept in [None, Some(4)] {
+            rewritten(&whole, &best, |found, bytes| match (found == name, kept) {
+                (false, _) => Some(bytes.to_vec()),
+                (true, None) => None,
+                (true, Some(_)) if bytes.len() <= 4 => Some(bytes.to_vec()),
+                (true, Some(kept)) => Some(bytes[..bytes.len() - kept].to_vec()),
+            });
+            let output = pinpoint(&["predict", run.to_str().unwrap(), image]);
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!told.contains("panicked"), "{name}: {told}");
+            if !output.status.success() {
+                assert!(told.contains("best.safetensors"), "{name}: {told}");
+                trials += 1;
+            }
+        }
+    }
+    assert!(trials > 5, "{trials} damaged files were refused");
 }
