@@ -14,6 +14,7 @@
 //! rules that keep the parts apart.
 #![forbid(unsafe_code)]
 
+mod bilinear;
 mod digest;
 mod error;
 mod protobuf;

@@ -3,8 +3,8 @@
 use burn::tensor::{Tensor, activation::sigmoid};
 
 use crate::{
-    config::{Alignment, Evidence, MaskConfig},
-    model::mask::{MaskEquation, resize, soft_mask},
+    config::{Evidence, MaskConfig},
+    model::mask::{MaskEquation, enlarge, soft_mask},
 };
 
 /// Where the highest class map is the one of `class`.
@@ -26,7 +26,7 @@ pub fn argmax(
 ) -> Tensor<4> {
     let [_, classes, _, _] = maps.dims();
     // One class at a time: 200 of them at the size of an image would fill the memory.
-    let map = |class| place(maps.clone().slice_dim(1, class..class + 1), size, stride, config);
+    let map = |class| enlarge(maps.clone().slice_dim(1, class..class + 1), size, stride, config);
     let others = (0..classes).filter(|&other| other != class).map(map);
     match others.reduce(Tensor::max_pair) {
         Some(others) => sigmoid(map(class) - others),
@@ -49,30 +49,11 @@ pub fn min_max_rule(config: &MaskConfig) -> String {
     format!("map of the class, brought to [0, 1], cut at {}", config.threshold)
 }
 
-/// Stretches maps over the image, `stride` pixels of which are behind each cell.
-pub fn place(maps: Tensor<4>, size: [usize; 2], stride: usize, config: &MaskConfig) -> Tensor<4> {
-    if config.alignment == Alignment::Corners {
-        return resize(maps, size);
-    }
-    let [_, _, height, width] = maps.dims();
-    let spread = resize(maps, [height, width].map(|cells| (cells - 1) * stride + 1));
-    extend(extend(spread, 2, size[0]), 3, size[1])
-}
-
-/// Cuts an axis to a length, or repeats what is last on it.
-fn extend(maps: Tensor<4>, axis: usize, length: usize) -> Tensor<4> {
-    let found = maps.dims()[axis];
-    if found >= length {
-        return maps.slice_dim(axis, 0..length);
-    }
-    let last = maps.clone().slice_dim(axis, found - 1..found);
-    Tensor::cat(vec![maps, last.repeat_dim(axis, length - found)], axis)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
+        config::Alignment,
         device,
         model::layers::{tensor, values},
     };
@@ -112,9 +93,9 @@ mod tests {
     }
 
     #[test]
-    fn centres_put_each_cell_where_it_looks_and_go_on_to_the_border() {
+    fn centres_put_each_cell_at_its_pixel_and_repeat_the_last_up_to_the_border() {
         let config = MaskConfig { alignment: Alignment::Centres, ..MaskConfig::default() };
-        let placed = values(place(maps(1, &[0.0, 2.0, 4.0]), [2, 7], 2, &config));
+        let placed = values(enlarge(maps(1, &[0.0, 2.0, 4.0]), [2, 7], 2, &config));
         assert_eq!(placed, [[0.0, 1.0, 2.0, 3.0, 4.0, 4.0, 4.0]; 2].concat());
     }
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     config::{AttentionCut, Config, Decision},
-    model::{Branch, Pass, Response, attention::AttentionNetwork},
+    model::{Branch, Pass, Response, attention::AttentionNetwork, mask::enlarge},
 };
 
 /// Attention per class, trained by the class alone.
@@ -52,7 +52,7 @@ impl Classifier for DeepMil {
         let mask = match config.mask.rule {
             Decision::Method => {
                 let even = cells_of_even_attention(h * w, classes, config.deep_mil.cut);
-                above_even(decision::place(attention, size, stride, &config.mask), even)
+                above_even(enlarge(attention, size, stride, &config.mask), even)
             }
             Decision::MinMax => decision::min_max(attention, size, stride, &config.mask),
         };

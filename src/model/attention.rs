@@ -17,7 +17,12 @@ use burn::{
     },
 };
 
-use super::{Pass, Response, init, resnet::Resnet, wildcat::Head};
+use super::{
+    Pass, Response, init,
+    resnet::Resnet,
+    role::{Layer, Part, Role},
+    wildcat::Head,
+};
 use crate::config::Config;
 
 /// A backbone whose features are gathered by attention.
@@ -55,6 +60,12 @@ impl AttentionNetwork {
 }
 
 impl Attention {
+    pub(super) const LAYER: Layer = Layer {
+        name: "Attention",
+        part: Some(Part::Head),
+        roles: &[("weight", Role::Weight), ("bias", Role::Bias)],
+    };
+
     /// A head whose weights are yet to be drawn or loaded.
     pub fn new(config: &Config, features: usize, classes: usize, device: &Device) -> Self {
         let width = config.deep_mil.width;

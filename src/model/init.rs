@@ -5,7 +5,11 @@
 
 use burn::{module::Module, tensor::Tensor};
 
-use super::{layers::tensor, params};
+use super::{
+    layers::tensor,
+    params::{self, Description},
+    role::{Part, Role},
+};
 use crate::rng::{Purpose, Stream};
 
 /// Draws the weights of a module.
@@ -15,16 +19,18 @@ use crate::rng::{Purpose, Stream};
 /// Batch norm starts as the identity.
 pub(super) fn draw<M: Module>(module: M, features: usize, seed: u64) -> M {
     let bound = |inputs: usize| 1.0 / (inputs as f64).sqrt();
-    params::map(module, |name, shape, weights| {
+    params::map_described(module, |Description { name, role, part, shape }, weights| {
         let mut stream = Stream::new(seed, Purpose::Init, 0, fnv1a(name));
-        let in_head = name.starts_with("localizer.") || name.starts_with("classifier.");
-        match *shape {
-            _ if in_head => {
-                // The inputs of a weight are on its second axis; a bias has none of its own.
-                let bound = bound(shape.get(1).copied().unwrap_or(features));
+        match (part, role, &shape[..]) {
+            (Some(Part::Head), Role::Weight, [_, inputs, ..]) => {
+                let bound = bound(*inputs);
                 filled(&weights, || stream.between(-bound, bound))
             }
-            [output, _, kernel, _] => {
+            (Some(Part::Head), Role::Bias, _) => {
+                let bound = bound(features);
+                filled(&weights, || stream.between(-bound, bound))
+            }
+            (_, Role::Weight, [output, _, kernel, _]) => {
                 let spread = (2.0 / (kernel * kernel * output) as f64).sqrt();
                 filled(&weights, || spread * stream.normal())
             }

@@ -12,6 +12,7 @@ pub use super::fused::Shortcut;
 use super::{
     composed,
     fused::{self, Chain, FusedUnit, Packed},
+    role::{Layer, Role},
 };
 use crate::config::Kernels;
 
@@ -145,6 +146,9 @@ fn chain_composed(units: &[Unit<'_>], x: Tensor<4>, after: After, pass: Pass) ->
 }
 
 impl Conv {
+    pub(super) const LAYER: Layer =
+        Layer { name: "Conv", part: None, roles: &[("weight", Role::Weight)] };
+
     /// A `kernel × kernel` convolution with weights yet to be drawn or loaded.
     pub fn new(
         [input, output]: [usize; 2],
@@ -201,6 +205,19 @@ pub struct BatchNorm {
 }
 
 impl BatchNorm {
+    pub(super) const LAYER: Layer = Layer {
+        name: "BatchNorm",
+        part: None,
+        roles: &[
+            ("weight", Role::NormScale),
+            ("bias", Role::NormShift),
+            ("running_mean", Role::Statistic),
+            ("running_var", Role::Statistic),
+            ("foreground_mean", Role::ForegroundStatistic("running_mean")),
+            ("foreground_var", Role::ForegroundStatistic("running_var")),
+        ],
+    };
+
     /// The identity, until it has seen data.
     ///
     /// With `separate`, masked images have running statistics of their own.

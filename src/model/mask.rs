@@ -5,20 +5,25 @@
 //!                                   kind of evidence)
 //! T  ↑ size of the image            bilinear, corners (or centres) aligned
 //! T̄  = (T − min T) / (max T − min T)
-//! R⁺ = sigmoid(ω (T̄ − σ′))          in (0, 1), 1 is foreground
+//! R⁺ = sigmoid(ω (T̄ − σ′))          Eq. 9 of the paper; in (0, 1), 1 is foreground
 //! ```
-
-use burn::tensor::{
-    Device, Tensor,
-    activation::{sigmoid, softmax},
-};
-use rayon::prelude::*;
+//!
+//! Plain values are computed by [`soft_mask`](super::soft_mask), the same operations with a
+//! gradient or on other devices here.
 
 use super::{
     fused,
     layers::{tensor, values},
+    soft_mask::SoftMask,
 };
-use crate::config::{Alignment, Evidence, MaskConfig};
+use crate::{
+    bilinear::{Tap, aligned, read_planes, spaced},
+    config::{Alignment, Evidence, MaskConfig},
+};
+use burn::tensor::{
+    Device, Tensor,
+    activation::{sigmoid, softmax},
+};
 
 /// Variance over classes below which maps count as equal: the root of 0 has no gradient.
 pub(crate) const EQUAL: f32 = 1e-24;
@@ -46,14 +51,16 @@ pub fn soft_mask(
     rule: &MaskEquation<'_>,
 ) -> Tensor<4> {
     let evidence = evidence(softmax(scores, 1), maps, rule.evidence);
-    let evidence = match rule.config.alignment {
-        Alignment::Corners => resize(evidence, size),
-        Alignment::Centres => {
-            let step = 1.0 / rule.stride as f64;
-            interpolate(evidence, size, [step, step])
-        }
-    };
-    let normalized = normalize(evidence, rule);
+    if is_plain(&evidence) {
+        let [batch, _, h, w] = evidence.dims();
+        let device = evidence.device();
+        let mut pixels = vec![0.0; batch * size[0] * size[1]];
+        let masks = SoftMask::batch(values(evidence), [h, w], size, rule);
+        let images = pixels.chunks_exact_mut(size[0] * size[1]);
+        masks.iter().zip(images).for_each(|(mask, image)| mask.fill_all(image));
+        return tensor(pixels, [batch, 1, size[0], size[1]], &device);
+    }
+    let normalized = normalize(enlarge(evidence, size, rule.stride, rule.config), rule);
     sigmoid((normalized - rule.config.threshold) * rule.config.steepness)
 }
 
@@ -85,22 +92,38 @@ pub fn background(images: Tensor<4>, mask: Tensor<4>) -> Tensor<4> {
 /// Resizes by bilinear interpolation with aligned corners.
 ///
 /// Shapes: `[B, C, h, w]` → `[B, C, H, W]`.
-pub fn resize(images: Tensor<4>, [height, width]: [usize; 2]) -> Tensor<4> {
+pub fn resize(images: Tensor<4>, size: [usize; 2]) -> Tensor<4> {
     let [_, _, h, w] = images.dims();
-    let step =
-        |from: usize, to: usize| if to > 1 { (from - 1) as f64 / (to - 1) as f64 } else { 0.0 };
-    interpolate(images, [height, width], [step(h, height), step(w, width)])
+    interpolate(images, [aligned(size[0], h), aligned(size[1], w)])
 }
 
-/// Samples images at every `step` cells, up to the last one.
-fn interpolate(images: Tensor<4>, size: [usize; 2], step: [f64; 2]) -> Tensor<4> {
+/// T↑: stretches maps over the image, `stride` pixels of which are behind each cell.
+///
+/// Shapes: `[B, C, h, w]` → `[B, C, H, W]`.
+pub fn enlarge(maps: Tensor<4>, size: [usize; 2], stride: usize, config: &MaskConfig) -> Tensor<4> {
+    let [_, _, h, w] = maps.dims();
+    interpolate(maps, taps(config.alignment, stride, size, [h, w]))
+}
+
+/// Where each row and each column of an image lies in the `grid` of a map.
+pub(super) fn taps(
+    alignment: Alignment,
+    stride: usize,
+    size: [usize; 2],
+    grid: [usize; 2],
+) -> [Vec<Tap>; 2] {
+    [0, 1].map(|axis| match alignment {
+        Alignment::Corners => aligned(size[axis], grid[axis]),
+        Alignment::Centres => spaced(size[axis], grid[axis], 1.0 / stride as f64),
+    })
+}
+
+fn interpolate(images: Tensor<4>, [rows, columns]: [Vec<Tap>; 2]) -> Tensor<4> {
     let [batch, channels, h, w] = images.dims();
     let device = images.device();
-    let [rows, columns] = [(size[0], h, step[0]), (size[1], w, step[1])]
-        .map(|(output, input, step)| Place::all(output, input, step));
-    if fused::reaches(&images) && !images.is_autodiff() {
-        let sampled = sample(&values(images), [h, w], &rows, &columns);
-        return tensor(sampled, [batch, channels, size[0], size[1]], &device);
+    if is_plain(&images) {
+        let read = read_planes(&values(images), [h, w], &rows, &columns);
+        return tensor(read, [batch, channels, rows.len(), columns.len()], &device);
     }
     // A matrix product has an exact and deterministic gradient.
     let rows = matrix(&rows, h, &device).unsqueeze::<4>();
@@ -108,59 +131,20 @@ fn interpolate(images: Tensor<4>, size: [usize; 2], step: [f64; 2]) -> Tensor<4>
     rows.matmul(images).matmul(columns)
 }
 
-/// A place between two samples.
-struct Place {
-    left: usize,
-    right: usize,
-    /// How much of it is the right one's.
-    fraction: f32,
-}
-
-impl Place {
-    /// `output` places, `step` of `input` samples apart.
-    fn all(output: usize, input: usize, step: f64) -> Vec<Self> {
-        let last = input - 1;
-        let at = |place: usize| {
-            // In double precision, so that integer positions are hit exactly.
-            let position = (place as f64 * step).min(last as f64);
-            let left = position as usize;
-            let fraction = (position - left as f64) as f32;
-            Self { left, right: last.min(left + 1), fraction }
-        };
-        (0..output).map(at).collect()
-    }
-
-    /// The value there, rounded as a fused matrix product does: masks with and without a gradient
-    /// should not differ where training compares them.
-    fn between(&self, left: f32, right: f32) -> f32 {
-        self.fraction.mul_add(right, (1.0 - self.fraction) * left)
-    }
-}
-
-/// Samples images of `h × w`, which lie one after the other in memory.
-fn sample(images: &[f32], [h, w]: [usize; 2], rows: &[Place], columns: &[Place]) -> Vec<f32> {
-    let mut sampled = vec![0.0; images.len() / (h * w) * rows.len() * columns.len()];
-    sampled.par_chunks_exact_mut(columns.len()).enumerate().for_each(|(line, sampled)| {
-        let image = &images[line / rows.len() * h * w..][..h * w];
-        let place = &rows[line % rows.len()];
-        let [above, below] = [place.left, place.right].map(|row| &image[row * w..][..w]);
-        let between: Vec<f32> =
-            above.iter().zip(below).map(|(a, b)| place.between(*a, *b)).collect();
-        for (value, place) in sampled.iter_mut().zip(columns) {
-            *value = place.between(between[place.left], between[place.right]);
-        }
-    });
-    sampled
+/// Whether values are in host memory and nobody asks for their gradient.
+fn is_plain(images: &Tensor<4>) -> bool {
+    fused::reaches(images) && !images.is_autodiff()
 }
 
 /// The matrix `[out, in]` that interpolates `input` samples.
-fn matrix(places: &[Place], input: usize, device: &Device) -> Tensor<2> {
-    let mut matrix = vec![0.0; places.len() * input];
-    for (place, row) in places.iter().zip(matrix.chunks_exact_mut(input)) {
-        row[place.left] += 1.0 - place.fraction;
-        row[place.right] += place.fraction;
+fn matrix(taps: &[Tap], input: usize, device: &Device) -> Tensor<2> {
+    let mut matrix = vec![0.0; taps.len() * input];
+    for (tap, row) in taps.iter().zip(matrix.chunks_exact_mut(input)) {
+        let [near, far] = tap.weights();
+        row[tap.near] += near;
+        row[tap.far] += far;
     }
-    tensor(matrix, [places.len(), input], device)
+    tensor(matrix, [taps.len(), input], device)
 }
 
 /// Brings each map to `[0, 1]`; a constant map says nothing, so it lands on the threshold.

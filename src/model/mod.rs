@@ -35,6 +35,12 @@ pub mod unet;
 /// Class maps to a soft mask; an image split by it.
 pub mod mask;
 
+/// The soft mask of evidence, row by row.
+pub mod soft_mask;
+
+/// What each tensor of a network is.
+pub mod role;
+
 /// A module's tensors by name.
 pub mod params;
 

@@ -11,7 +11,10 @@ use burn::{
     tensor::{Gradients, Tensor},
 };
 
-use crate::model::layers::values;
+use super::{
+    layers::values,
+    role::{Layer, Part, Role, layer},
+};
 
 /// The level of a field path that names leave out.
 const BACKBONE: &str = "backbone";
@@ -25,37 +28,44 @@ pub struct Array {
     pub values: Vec<f32>,
 }
 
-/// Whether a name is of a running statistic, which moves with the data and not by gradients.
-pub fn is_statistic(name: &str) -> bool {
-    let field = name.rsplit('.').next().unwrap_or(name);
-    matches!(field, "running_mean" | "running_var" | "foreground_mean" | "foreground_var")
+/// Which tensor of a module is meant, and what it is there for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// The field path, without the `backbone` level.
+    pub name: String,
+    /// What it is to its layer.
+    pub role: Role,
+    /// What part of the network it is in, if that is said.
+    pub part: Option<Part>,
+    /// Length of each axis.
+    pub shape: Vec<usize>,
 }
 
 /// The tensors of a module, in host memory, by name.
 pub fn collect(module: &impl Module) -> BTreeMap<String, Array> {
     let mut arrays = BTreeMap::new();
-    visit(module, |name, shape, tensor| {
-        arrays.insert(name.to_owned(), Array { shape: shape.to_vec(), values: values(tensor) });
+    visit(module, |Description { name, shape, .. }, tensor| {
+        arrays.insert(name, Array { shape, values: values(tensor) });
     });
     arrays
 }
 
 /// The names of a module's tensors, in order of declaration.
 pub fn names(module: &impl Module) -> Vec<String> {
-    let mut names = Vec::new();
-    visit(module, |name, _, _| names.push(name.to_owned()));
-    names
+    describe(module).into_iter().map(|tensor| tensor.name).collect()
+}
+
+/// What each tensor of a module is, in order of declaration.
+pub fn describe(module: &impl Module) -> Vec<Description> {
+    let mut found = Vec::new();
+    visit(module, |description, _| found.push(description));
+    found
 }
 
 /// The weights that training moves: how many numbers each tensor has, by name.
 pub fn sizes(module: &impl Module) -> BTreeMap<String, usize> {
-    let mut sizes = BTreeMap::new();
-    visit(module, |name, shape, _| {
-        if !is_statistic(name) {
-            sizes.insert(name.to_owned(), shape.iter().product());
-        }
-    });
-    sizes
+    let learned = describe(module).into_iter().filter(|tensor| !tensor.role.is_statistic());
+    learned.map(|tensor| (tensor.name, tensor.shape.iter().product())).collect()
 }
 
 /// The number of weights that training moves.
@@ -64,15 +74,25 @@ pub fn count(module: &impl Module) -> usize {
 }
 
 /// Replaces each tensor of a module by what `change` makes of it; shapes stay.
-pub fn map<M: Module>(module: M, change: impl FnMut(&str, &[usize], Tensor<1>) -> Tensor<1>) -> M {
+pub fn map<M: Module>(
+    module: M,
+    mut change: impl FnMut(&str, &[usize], Tensor<1>) -> Tensor<1>,
+) -> M {
+    map_described(module, |tensor, values| change(&tensor.name, &tensor.shape, values))
+}
+
+/// The same, told what each tensor is.
+pub fn map_described<M: Module>(
+    module: M,
+    change: impl FnMut(&Description, Tensor<1>) -> Tensor<1>,
+) -> M {
     module.map(&mut Mapper { path: Path::default(), change })
 }
 
 /// The names of the weights of a module's backbone; none if it has none.
 pub fn backbone(module: &impl Module) -> BTreeSet<String> {
-    let mut collector = BackboneNames::default();
-    module.visit(&mut collector);
-    collector.names
+    let tensors = describe(module).into_iter().filter(Description::is_learned_by_backbone);
+    tensors.map(|tensor| tensor.name).collect()
 }
 
 /// Lets the weights of a module's backbone have a gradient, or not; all others stay as they are.
@@ -89,50 +109,41 @@ pub fn gradients(module: &impl Module, gradients: Gradients) -> BTreeMap<String,
     collector.found
 }
 
-fn visit(module: &impl Module, see: impl FnMut(&str, &[usize], Tensor<1>)) {
+fn visit(module: &impl Module, see: impl FnMut(Description, Tensor<1>)) {
     module.visit(&mut Visitor { path: Path::default(), see });
 }
 
-/// The field names from the root to where a walk has come.
+impl Description {
+    fn is_learned_by_backbone(&self) -> bool {
+        self.part == Some(Part::Backbone) && !self.role.is_statistic()
+    }
+}
+
+/// The fields from the root to where a walk has come, each with the layer whose field it is.
 #[derive(Default)]
-struct Path(Vec<String>);
+struct Path(Vec<(String, Option<&'static Layer>)>);
 
 impl Path {
-    fn enter(&mut self, name: &str) {
-        self.0.push(name.to_owned());
+    fn enter(&mut self, field: &str, container: &str) {
+        let layer = container.strip_prefix("Struct:").and_then(layer);
+        self.0.push((field.to_owned(), layer));
     }
 
     fn name(&self) -> String {
-        let levels: Vec<&str> =
-            self.0.iter().map(String::as_str).filter(|&level| level != BACKBONE).collect();
-        levels.join(".")
+        let levels = self.0.iter().map(|(field, _)| field.as_str());
+        levels.filter(|&level| level != BACKBONE).collect::<Vec<_>>().join(".")
     }
 
-    /// Whether the walk has come to a weight of the backbone.
-    fn is_in_backbone(&self) -> bool {
-        self.0.iter().any(|level| level == BACKBONE) && !is_statistic(&self.name())
-    }
-}
-
-#[derive(Default)]
-struct BackboneNames {
-    path: Path,
-    names: BTreeSet<String>,
-}
-
-impl ModuleVisitor for BackboneNames {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.enter(name);
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.0.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, _: &Param<Tensor<D>>) {
-        if self.path.is_in_backbone() {
-            self.names.insert(self.path.name());
-        }
+    /// The tensor that the walk has come to.
+    fn describe(&self, shape: &[usize]) -> Description {
+        let stated = self.0.last().and_then(|(field, layer)| {
+            let mut roles = (*layer)?.roles.iter();
+            roles.find(|(name, _)| *name == field.as_str()).map(|(_, role)| *role)
+        });
+        let name = self.name();
+        let role = stated.unwrap_or_else(|| panic!("the layer of `{name}` states no role for it"));
+        let part = self.0.iter().find_map(|(_, layer)| (*layer)?.part);
+        Description { name, role, part, shape: shape.to_vec() }
     }
 }
 
@@ -142,8 +153,8 @@ struct BackboneSwitch {
 }
 
 impl ModuleMapper for BackboneSwitch {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.enter(name);
+    fn enter_module(&mut self, field: &str, container: &str) {
+        self.path.enter(field, container);
     }
 
     fn exit_module(&mut self, _: &str, _: &str) {
@@ -151,7 +162,8 @@ impl ModuleMapper for BackboneSwitch {
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        if self.path.is_in_backbone() { param.set_require_grad(self.learns) } else { param }
+        let tensor = self.path.describe(&param.dims());
+        if tensor.is_learned_by_backbone() { param.set_require_grad(self.learns) } else { param }
     }
 }
 
@@ -160,9 +172,9 @@ struct Visitor<F> {
     see: F,
 }
 
-impl<F: FnMut(&str, &[usize], Tensor<1>)> ModuleVisitor for Visitor<F> {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.enter(name);
+impl<F: FnMut(Description, Tensor<1>)> ModuleVisitor for Visitor<F> {
+    fn enter_module(&mut self, field: &str, container: &str) {
+        self.path.enter(field, container);
     }
 
     fn exit_module(&mut self, _: &str, _: &str) {
@@ -171,7 +183,7 @@ impl<F: FnMut(&str, &[usize], Tensor<1>)> ModuleVisitor for Visitor<F> {
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let tensor = param.val();
-        (self.see)(&self.path.name(), &tensor.dims(), flat(tensor));
+        (self.see)(self.path.describe(&tensor.dims()), flat(tensor));
     }
 }
 
@@ -182,8 +194,8 @@ struct GradientCollector {
 }
 
 impl ModuleVisitor for GradientCollector {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.enter(name);
+    fn enter_module(&mut self, field: &str, container: &str) {
+        self.path.enter(field, container);
     }
 
     fn exit_module(&mut self, _: &str, _: &str) {
@@ -202,9 +214,9 @@ struct Mapper<F> {
     change: F,
 }
 
-impl<F: FnMut(&str, &[usize], Tensor<1>) -> Tensor<1>> ModuleMapper for Mapper<F> {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.enter(name);
+impl<F: FnMut(&Description, Tensor<1>) -> Tensor<1>> ModuleMapper for Mapper<F> {
+    fn enter_module(&mut self, field: &str, container: &str) {
+        self.path.enter(field, container);
     }
 
     fn exit_module(&mut self, _: &str, _: &str) {
@@ -212,12 +224,12 @@ impl<F: FnMut(&str, &[usize], Tensor<1>) -> Tensor<1>> ModuleMapper for Mapper<F
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let name = self.path.name();
         let learned = param.is_require_grad();
         param.map(|tensor| {
             let (shape, differentiated) = (tensor.dims(), tensor.is_autodiff());
+            let description = self.path.describe(&shape);
             let changed: Tensor<D> =
-                (self.change)(&name, &shape, flat(tensor.inner())).reshape(shape);
+                (self.change)(&description, flat(tensor.inner())).reshape(shape);
             if differentiated { changed.autodiff().set_require_grad(learned) } else { changed }
         })
     }
@@ -225,4 +237,44 @@ impl<F: FnMut(&str, &[usize], Tensor<1>) -> Tensor<1>> ModuleMapper for Mapper<F
 
 fn flat<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
     tensor.reshape([-1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::{Config, Statistics},
+        device,
+        model::{Model, attention::AttentionNetwork, unet::Unet},
+    };
+
+    fn described(module: &impl Module) -> Vec<(String, Role, Option<Part>)> {
+        let tensors = describe(module).into_iter();
+        tensors.map(|tensor| (tensor.name, tensor.role, tensor.part)).collect()
+    }
+
+    #[test]
+    fn every_tensor_of_every_network_has_a_role() {
+        let mut config = Config::default();
+        config.model.statistics = Statistics::Separate;
+        config.deep_mil.gated = true;
+        let device = device::cpu();
+        let model = described(&Model::blank(&config, 2, &device));
+        let has = |name: &str, role, part| assert!(model.contains(&(name.to_owned(), role, part)));
+        let (backbone, head) = (Some(Part::Backbone), Some(Part::Head));
+        has("conv1.weight", Role::Weight, backbone);
+        has("layer1.0.bn1.weight", Role::NormScale, backbone);
+        has("layer4.1.bn2.bias", Role::NormShift, backbone);
+        has("bn1.running_var", Role::Statistic, backbone);
+        has("bn1.foreground_mean", Role::ForegroundStatistic("running_mean"), backbone);
+        has("localizer.weight", Role::Weight, head);
+        has("classifier.bias", Role::Bias, head);
+        assert!(model.iter().all(|(_, _, part)| part.is_some()));
+
+        let attention = described(&AttentionNetwork::new(&config, 2, &device));
+        let mut heads = attention.iter().filter(|(_, _, part)| *part == head);
+        assert!(heads.all(|(name, _, _)| name.starts_with("localizer.")));
+        let unet = described(&Unet::new(&config, &device));
+        assert!(unet.iter().all(|(_, _, part)| *part != backbone));
+    }
 }

@@ -15,6 +15,7 @@ use super::{
     composed::{channels_first, channels_last},
     init,
     layers::{After, BatchNorm, Conv, Pass, Shortcut, chain, max_pool},
+    role::{Layer, Part},
 };
 use crate::config::{Backbone, ModelConfig, Statistics, Stem};
 
@@ -100,6 +101,9 @@ struct Stage {
 }
 
 impl Resnet {
+    pub(super) const LAYER: Layer =
+        Layer { name: "Resnet", part: Some(Part::Backbone), roles: &[] };
+
     /// A network whose weights are yet to be drawn or loaded.
     pub fn new(config: &ModelConfig, device: &Device) -> Self {
         let architecture = Architecture::of(config.backbone);

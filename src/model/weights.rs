@@ -25,7 +25,8 @@ use serde_json::Value;
 use super::{
     known::verify,
     layers::tensor,
-    params::{self, Array},
+    params::{self, Array, Description},
+    role::{Part, Role},
 };
 use crate::{
     digest::{self, Digest},
@@ -149,43 +150,44 @@ pub fn load<M: Module>(model: M, path: &Path, arrays: Arrays) -> Result<(M, Load
     let names: Vec<String> = arrays.keys().cloned().collect();
     let mut report = Loaded::default();
     let mut misfits = Vec::new();
-    let model = params::map(model, |name, shape, weights| match take(&mut arrays, name) {
-        Some(array) if array.shape == shape => {
-            report.loaded.push(name.to_owned());
-            let length = array.values.len();
-            tensor(array.values, [length], &weights.device())
+    let mut absent = Vec::new();
+    let model = params::map_described(model, |wanted, weights| {
+        let Description { name, part, shape, .. } = wanted;
+        match take(&mut arrays, wanted) {
+            Some(array) if array.shape == *shape => {
+                report.loaded.push(name.clone());
+                let length = array.values.len();
+                return tensor(array.values, [length], &weights.device());
+            }
+            // A head for other classes is no reason to refuse a backbone.
+            _ if *part == Some(Part::Head) => report.missing.push(name.clone()),
+            Some(Array { shape: found, .. }) => {
+                misfits.push(format!("`{name}` is {found:?} where the model has {shape:?}"));
+            }
+            None => absent.push(format!("`{name}` is missing")),
         }
-        // A head for other classes is no reason to refuse a backbone.
-        Some(_) if is_head(name) => {
-            report.missing.push(name.to_owned());
-            weights
-        }
-        Some(array) => {
-            misfits.push(format!("`{name}` is {:?} where the model has {shape:?}", array.shape));
-            weights
-        }
-        None => {
-            report.missing.push(name.to_owned());
-            weights
-        }
+        weights
     });
     report.skipped = names.into_iter().filter(|name| !report.loaded.contains(name)).collect();
-    let absent = report.missing.iter().filter(|name| !is_head(name)).cloned();
-    misfits.extend(absent.map(|name| format!("`{name}` is missing")));
+    misfits.extend(absent);
     if misfits.is_empty() { Ok((model, report)) } else { Err(other_architecture(path, &misfits)) }
 }
 
-/// The array of a name; statistics of foregrounds start as those of whole images.
-fn take(arrays: &mut Arrays, name: &str) -> Option<Array> {
-    if !params::is_statistic(name) {
-        return arrays.remove(name);
+/// The array of a tensor; statistics of foregrounds start as those of whole images.
+fn take(arrays: &mut Arrays, wanted: &Description) -> Option<Array> {
+    let Description { name, role, .. } = wanted;
+    let of_whole_images = |field: &str| {
+        let layer = name.rsplit_once('.').map_or("", |(layer, _)| layer);
+        arrays.get(&format!("{layer}.{field}"))
+    };
+    match role {
+        Role::ForegroundStatistic(field) => {
+            arrays.get(name).or_else(|| of_whole_images(field)).cloned()
+        }
+        // Statistics of whole images may be wanted once more, for foregrounds.
+        Role::Statistic => arrays.get(name).cloned(),
+        _ => arrays.remove(name),
     }
-    let of_whole_images = || arrays.get(&name.replace(".foreground_", ".running_"));
-    arrays.get(name).or_else(of_whole_images).cloned()
-}
-
-fn is_head(name: &str) -> bool {
-    name.starts_with("localizer.") || name.starts_with("classifier.")
 }
 
 /// The name of a tensor in our models, from what other programs call it.

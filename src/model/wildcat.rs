@@ -11,7 +11,10 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
-use super::layers::{tensor, values};
+use super::{
+    layers::{tensor, values},
+    role::{Layer, Part, Role},
+};
 use crate::config::PoolConfig;
 
 /// From features to class maps.
@@ -26,6 +29,12 @@ pub struct Head {
 }
 
 impl Head {
+    pub(super) const LAYER: Layer = Layer {
+        name: "Head",
+        part: Some(Part::Head),
+        roles: &[("weight", Role::Weight), ("bias", Role::Bias)],
+    };
+
     /// A head whose weights are yet to be drawn or loaded.
     pub fn new(features: usize, classes: usize, maps_per_class: usize, device: &Device) -> Self {
         let maps = classes * maps_per_class;

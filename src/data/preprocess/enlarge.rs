@@ -1,8 +1,8 @@
 //! Pillow's bilinear filter for enlarging, to the last bit.
 //!
 //! Pillow widens the rows first and rounds to bytes, then does the columns.
-//! General resizers weigh with fewer bits or in the other order, and end up two
-//! grey levels away.
+//! General resizers (`image`, `fast_image_resize`) weigh with fewer bits or in the other
+//! order, and end up two grey levels away.
 
 use image::RgbImage;
 

@@ -9,6 +9,7 @@ use image::{
 
 use super::{Size, enlarge::enlarge};
 use crate::{
+    bilinear::{aligned, read_planes},
     config::PreprocessConfig,
     error::{Error, Result},
 };
@@ -91,55 +92,15 @@ pub fn upscale(image: &RgbImage, short_side: u32) -> Option<RgbImage> {
 }
 
 /// Resizes one plane of scores by bilinear interpolation that maps corners onto corners.
-///
-/// The same as PyTorch's `interpolate(mode="bilinear", align_corners=True)`:
-/// pixel `i` of `n` is read at `i · (m − 1) / (n − 1)` of the `m` source pixels.
 pub fn resize_align_corners(plane: &[f32], from: Size, to: Size) -> Vec<f32> {
     assert_eq!(plane.len(), from.area(), "one score per pixel");
     if from == to {
         return plane.to_vec();
     }
-    let columns = sample_points(from.width, to.width);
-    let width = from.width as usize;
-    let mut resized = Vec::with_capacity(to.area());
-    for row in sample_points(from.height, to.height) {
-        let upper = &plane[row.near * width..][..width];
-        let lower = &plane[row.far * width..][..width];
-        resized.extend(columns.iter().map(|column| {
-            let top = column.between(upper);
-            let bottom = column.between(lower);
-            top + (bottom - top) * row.weight
-        }));
-    }
-    resized
-}
-
-/// Two neighbours on a line and how far to go from one to the other.
-struct SamplePoint {
-    near: usize,
-    far: usize,
-    weight: f32,
-}
-
-impl SamplePoint {
-    fn between(&self, line: &[f32]) -> f32 {
-        line[self.near] + (line[self.far] - line[self.near]) * self.weight
-    }
-}
-
-fn sample_points(from: u32, to: u32) -> Vec<SamplePoint> {
-    let last = u64::from(from - 1);
-    let intervals = u64::from(to - 1).max(1);
-    let point = |target: u64| {
-        // In whole numbers, so that the last pixel falls on the last pixel exactly.
-        let (near, rest) = (target * last / intervals, target * last % intervals);
-        SamplePoint {
-            near: near as usize,
-            far: (near + 1).min(last) as usize,
-            weight: (rest as f64 / intervals as f64) as f32,
-        }
-    };
-    (0..u64::from(to)).map(point).collect()
+    let size = |size: Size| [size.height as usize, size.width as usize];
+    let (before, after) = (size(from), size(to));
+    let [rows, columns] = [0, 1].map(|axis| aligned(after[axis], before[axis]));
+    read_planes(plane, before, &rows, &columns)
 }
 
 #[cfg(test)]

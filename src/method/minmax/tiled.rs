@@ -4,9 +4,10 @@ use burn::tensor::{Device, activation::softmax};
 use rayon::prelude::*;
 
 use crate::{
+    bilinear::aligned,
     config::{Config, Evidence},
     data::preprocess::{InputView, Size, Window},
-    method::tiles::{ClassMaps, SoftMask, TiledFinding, Tiling, aligned, assemble},
+    method::tiles::{ClassMaps, SoftMask, TiledFinding, Tiling, assemble},
     model::{
         Branch, Model, Pass, Rules,
         layers::{tensor, values},

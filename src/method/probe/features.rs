@@ -14,8 +14,8 @@ use super::{
     views::{View, views},
 };
 use crate::{
+    bilinear::{Tap, half_pixel},
     config::{ProbeConfig, Stage},
-    method::tiles::{Blend, half_pixel},
     model::{
         Branch, Pass,
         layers::{reuse, tensor, values},
@@ -191,8 +191,8 @@ impl From<Tensor<4>> for StageMap {
 /// A stage's map, read at the cells of another grid.
 struct Between<'a> {
     map: &'a StageMap,
-    rows: Vec<Blend>,
-    columns: Vec<Blend>,
+    rows: Vec<Tap>,
+    columns: Vec<Tap>,
 }
 
 impl StageMap {
@@ -219,13 +219,16 @@ impl StageMap {
         let width = self.grid[1] * self.channels;
         for (row, line) in between.rows.iter().zip(sum.chunks_exact_mut(grid[1] * self.channels)) {
             let lines = [row.near, row.far].map(|row| &self.values[row * width..][..width]);
-            let mixed: Vec<f32> =
-                lines[0].iter().zip(lines[1]).map(|(&near, &far)| row.mix(near, far)).collect();
+            let mixed: Vec<f32> = lines[0]
+                .iter()
+                .zip(lines[1])
+                .map(|(&near, &far)| row.mix_features(near, far))
+                .collect();
             for (column, cell) in between.columns.iter().zip(line.chunks_exact_mut(self.channels)) {
                 let near = &mixed[column.near * self.channels..][..self.channels];
                 let far = &mixed[column.far * self.channels..][..self.channels];
                 for (sum, (&near, &far)) in cell.iter_mut().zip(near.iter().zip(far)) {
-                    *sum += column.mix(near, far);
+                    *sum += column.mix_features(near, far);
                 }
             }
         }
@@ -242,8 +245,9 @@ impl Between<'_> {
         let corners =
             [row.near, row.far].map(|row| [cell(row, column.near), cell(row, column.far)]);
         for channel in 0..*channels {
-            let [upper, lower] = corners.map(|[near, far]| column.mix(near[channel], far[channel]));
-            give(channel, row.mix(upper, lower));
+            let [upper, lower] =
+                corners.map(|[near, far]| column.mix_features(near[channel], far[channel]));
+            give(channel, row.mix_features(upper, lower));
         }
     }
 }

@@ -11,14 +11,10 @@
 //! only on the pixels in its reach, and with a halo of that reach nothing tells that the
 //! image was cut. Cells are aligned because windows start at multiples of the stride.
 
-mod blend;
-mod soft_mask;
-
 use std::ops::Range;
 
-pub(super) use self::blend::{Blend, aligned, half_pixel};
-pub use self::soft_mask::SoftMask;
 use crate::data::preprocess::Window;
+pub use crate::model::soft_mask::SoftMask;
 
 /// What a network says about an image that it never saw whole.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use burn::{module::Module, tensor::Tensor};
 use pinpoint::model::{
     params::{self, Array},
+    role::Role,
     weights::{self, Arrays},
 };
 
@@ -110,15 +111,18 @@ pub(super) fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 
 /// The weights of a module, by name; without the running statistics.
 pub(super) fn learned(module: &impl Module) -> BTreeMap<String, Vec<f32>> {
-    by_name(module, |name| !params::is_statistic(name))
+    by_role(module, |role| !role.is_statistic())
 }
 
 /// The running statistics of a module, by name.
 pub(super) fn statistics(module: &impl Module) -> BTreeMap<String, Vec<f32>> {
-    by_name(module, params::is_statistic)
+    by_role(module, Role::is_statistic)
 }
 
-fn by_name(module: &impl Module, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, Vec<f32>> {
-    let arrays = params::collect(module).into_iter();
-    arrays.filter(|(name, _)| wanted(name)).map(|(name, array)| (name, array.values)).collect()
+fn by_role(module: &impl Module, wanted: impl Fn(Role) -> bool) -> BTreeMap<String, Vec<f32>> {
+    let mut arrays = params::collect(module);
+    for tensor in params::describe(module).iter().filter(|tensor| !wanted(tensor.role)) {
+        arrays.remove(&tensor.name);
+    }
+    arrays.into_iter().map(|(name, array)| (name, array.values)).collect()
 }
