@@ -72,7 +72,7 @@ impl Drawn {
         };
         for (name, array) in &mut arrays {
             let variance = name.ends_with("_var");
-            if params::is_statistic(name) {
+            if variance || name.ends_with("_mean") {
                 let seed = name.len() * if name.contains("foreground") { 3 } else { 1 };
                 for (i, value) in array.values.iter_mut().enumerate() {
                     let drawn = ((i * 37 + seed * 11) % 101) as f32 / 101.0;
