@@ -2,6 +2,7 @@
 
 mod cut;
 mod discriminant;
+mod edges;
 
 use self::{cut::cut, discriminant::log_odds};
 use super::{
@@ -9,7 +10,7 @@ use super::{
     graph::{Attribute, Graph, Value},
 };
 use crate::{
-    config::{Config, Stage},
+    config::{Config, Refinement, Stage},
     error::Result,
     method::probe::{DOUBT, HIGHEST, STRIDE, backbone as undilated, kernel},
     model::Branch,
@@ -47,9 +48,13 @@ pub(super) fn graph(
 
     let beta = f64::from(weights.get("probe.beta")?.values[0]);
     let middle = cut(graph, &scores, beta);
-    let placed = graph.resize(&scores, &size, "half_pixel");
-    let above = graph.sub(&placed, &middle);
-    let mask = graph.op("Sigmoid", &[&above], &[]);
+    let mut above = graph.sub(&scores, &middle);
+    if settings.refine == Refinement::Edges {
+        let probabilities = graph.op("Sigmoid", &[&above], &[]);
+        above = edges::snap(graph, images, &probabilities);
+    }
+    let placed = graph.resize(&above, &size, "half_pixel");
+    let mask = graph.op("Sigmoid", &[&placed], &[]);
 
     let descriptor = descriptor(graph, &of(&settings.class_stages), &grid);
     let (weight, [classes, width]) = weights.shaped("probe.classifier.weight")?;

@@ -207,6 +207,7 @@ fn a_trained_probe_says_the_same_in_onnxruntime() {
         ("plain", &[][..]),
         ("deep", &["--set", "model.stem=deep", "--set", "probe.smoothing=0"]),
         ("all", &["--set", "probe.mask_stages=['layer1','layer4']", "--set", "probe.own_image=1"]),
+        ("unrefined", &["--set", "probe.refine=none"]),
     ] {
         let mut arguments =
             vec!["train", "--method", "probe", "--set", "model.backbone=tiny", "--set"];

@@ -19,17 +19,19 @@ use rayon::prelude::*;
 use super::features::StageMap;
 
 /// Pixels of input per cell.
-const STRIDE: usize = 4;
+pub(crate) const STRIDE: usize = 4;
 /// Cells from the middle of a square to its border.
-const RADIUS: usize = 2;
+pub(crate) const RADIUS: usize = 2;
 /// ε as a share of the mean variance of the colours.
-const FLATNESS: f32 = 0.02;
+pub(crate) const FLATNESS: f32 = 0.02;
 /// Times that the map is snapped.
-const ROUNDS: usize = 4;
+pub(crate) const ROUNDS: usize = 4;
 /// Rows that are computed together, so that a large image needs little memory beside its map.
 const BAND: usize = 64;
 /// Below this the image has one colour.
-const ONE_COLOUR: f32 = 1e-6;
+pub(crate) const ONE_COLOUR: f32 = 1e-6;
+/// Probabilities are never closer to 0 and 1, so that their odds are finite.
+pub(crate) const CERTAIN: f32 = 1e-4;
 
 /// The colours of an image, cell by cell.
 #[derive(Debug)]

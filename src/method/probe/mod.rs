@@ -15,7 +15,7 @@ mod arrays;
 mod cells;
 mod descriptor;
 mod discriminant;
-mod edges;
+pub(crate) mod edges;
 mod features;
 mod gather;
 mod heads;

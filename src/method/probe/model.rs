@@ -5,7 +5,7 @@ use burn::tensor::Device;
 use super::{
     descriptor::{DescriptorPool, descriptor},
     discriminant::Features,
-    edges::Colours,
+    edges::{CERTAIN, Colours},
     features::{STRIDE, StageMaps},
     heads::Heads,
     projection::Projection,
@@ -26,8 +26,6 @@ use crate::{
 
 /// Pixels between cells of the last stage: windows that start at multiples of it are aligned.
 const LAST_STRIDE: usize = 32;
-/// Probabilities are never closer to 0 and 1, so that their odds are finite.
-const CERTAIN: f32 = 1e-4;
 
 /// A trained probe.
 #[derive(Debug)]
