@@ -10,6 +10,7 @@
 use std::{env, error::Error, fs, path::PathBuf, sync::Arc, time::Instant};
 
 use pinpoint::{
+    collective::Part,
     config::{AugmentConfig, PreprocessConfig},
     data::{
         Sample, Truth,
@@ -29,6 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         workers: workers.parse()?,
         cache_mib,
         max_megapixels: 200,
+        part: Part::WHOLE,
     };
     let loader = TrainLoader::new(samples(folder)?, glas_crops(), glas_variation(), settings);
 

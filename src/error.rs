@@ -71,6 +71,10 @@ pub enum Error {
     )]
     Diverged { epoch: usize, step: usize, loss: f64, saved: PathBuf },
 
+    /// Another process of the same job could not go on.
+    #[error("rank {rank}: {message}")]
+    Rank { rank: usize, message: String },
+
     /// A file could not be read or written.
     #[error("cannot {action} `{}`", .path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },

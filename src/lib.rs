@@ -28,6 +28,9 @@ pub mod config;
 /// Named random streams, the only source of randomness.
 pub mod rng;
 
+/// Processes that train one network together.
+pub mod collective;
+
 /// Statistics that methods and metrics share.
 pub mod stats;
 

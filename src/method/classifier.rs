@@ -9,6 +9,7 @@ use burn::{
 };
 
 use super::{
+    gradient,
     learner::{
         Finding, Judgement, Learned, Learner, StepContext, Terms, images, input,
         negative_log_likelihood,
@@ -19,7 +20,7 @@ use super::{
 use crate::{
     config::{Backbone, Config, Keep, Stem},
     data::loader::{Batch, EvalImage, TrainLoader},
-    model::{Branch, Pass, layers::values, params},
+    model::{Branch, Pass, layers::values},
 };
 
 /// A network that names the class, and from whose insides a mask is read.
@@ -114,19 +115,22 @@ impl<C: Classifier> Learner for C {
 
     fn learn(&self, network: &C::Network, batch: &Batch, context: &StepContext<'_>) -> Learned {
         let images = images(batch, context.device).autodiff();
-        let pass = Pass::Train(Branch::Whole);
+        let pass = Pass::Train(Branch::Whole, context.share);
         let pass = if context.backbone_is_frozen() { pass.frozen() } else { pass };
         let drawn = Drawn { epoch: context.epoch, samples: &batch.samples };
         let scores = self.scores(network, images, pass, context.config, Some(drawn));
         let judged = sample_predictions(scores.clone(), &batch.labels);
-        let loss = cross_entropy(scores, &batch.labels).mean();
+        let loss = cross_entropy(scores, &batch.labels).mean() * context.share.weight();
+        let gradients = gradient::collect(network, loss.backward(), &context.share);
+        if !context.share.counts() {
+            return Learned { gradients, ..Learned::default() };
+        }
         let total: f64 = judged.iter().map(|prediction| f64::from(prediction.loss)).sum();
-        let count = batch.labels.len();
         Learned {
-            terms: Terms::single(total / count as f64),
-            gradients: params::gradients(network, loss.backward()),
+            terms: Terms::single(total / context.share.all as f64),
+            gradients,
             mistakes: judged.iter().filter(|prediction| !prediction.correct).count() as f64,
-            localizer_passes: count,
+            localizer_passes: batch.labels.len(),
         }
     }
 

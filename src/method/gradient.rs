@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, btree_map::Entry};
 use burn::{module::Module, tensor::Gradients};
 use rayon::prelude::*;
 
-use crate::model::{layers::reuse, params};
+use crate::{
+    collective::Share,
+    model::{layers::reuse, params},
+};
 
 /// The gradient of a batch's loss, by the name of the weight.
 pub type GradientSum = BTreeMap<String, Vec<f32>>;
@@ -13,9 +16,19 @@ pub type GradientSum = BTreeMap<String, Vec<f32>>;
 /// Floats that one thread adds at a time.
 const BLOCK: usize = 16 * 1024;
 
-/// Adds what a backward pass found for the weights of a module.
-pub fn accumulate(sum: &mut GradientSum, module: &impl Module, found: Gradients) {
-    for (name, gradient) in params::gradients(module, found) {
+/// What a backward pass found for the weights of a module; zeros if the share of the batch that
+/// was passed does not count.
+pub fn collect(module: &impl Module, found: Gradients, share: &Share) -> GradientSum {
+    let mut gradients = params::gradients(module, found);
+    if !share.counts() {
+        gradients.values_mut().for_each(|gradient| gradient.fill(0.0));
+    }
+    gradients
+}
+
+/// Adds what a backward pass on a share of the batch found for the weights of a module.
+pub fn accumulate(sum: &mut GradientSum, module: &impl Module, found: Gradients, share: &Share) {
+    for (name, gradient) in collect(module, found, share) {
         match sum.entry(name) {
             Entry::Vacant(first) => {
                 first.insert(gradient);
@@ -61,8 +74,11 @@ mod tests {
         let module = Two { first: weights(long, &device), second: weights(2, &device) };
         let mut sum = GradientSum::new();
         for factor in [2.0, 3.0] {
-            accumulate(&mut sum, &module, (module.first.val() * factor).sum().backward());
+            let found = (module.first.val() * factor).sum().backward();
+            accumulate(&mut sum, &module, found, &Share::whole(1));
         }
+        let nothing = Share { mine: 0, ..Share::whole(1) };
+        accumulate(&mut sum, &module, module.first.val().sum().backward(), &nothing);
         assert_eq!(sum.keys().collect::<Vec<_>>(), ["first"]);
         assert_eq!(sum["first"], vec![5.0; long]);
     }

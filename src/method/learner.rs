@@ -11,6 +11,7 @@ use super::{
     tiles::{TiledFinding, Tiling},
 };
 use crate::{
+    collective::Share,
     config::Config,
     data::{
         loader::{Batch, EvalImage, Supervision},
@@ -52,6 +53,9 @@ pub trait Learner {
     }
 
     /// Computes the loss of a batch and its gradient, without moving the weights.
+    ///
+    /// Of a batch that several ranks share, each gives its contribution: summed over the ranks,
+    /// what comes of the step is that of the whole batch.
     fn learn(
         &self,
         network: &Self::Network,
@@ -116,6 +120,8 @@ pub struct StepContext<'a> {
     pub device: &'a Device,
     /// Mean colour of the normalized training images, if erasing fills with it.
     pub mean_colour: [f32; 3],
+    /// What of the batch this rank learns from.
+    pub share: Share,
 }
 
 impl StepContext<'_> {
@@ -126,9 +132,9 @@ impl StepContext<'_> {
 }
 
 /// What came of a step.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Learned {
-    /// Means over the batch.
+    /// Means over the batch; of a share of it, the share's contribution to them.
     pub terms: Terms,
     /// Gradient of the weighted loss, batch mean.
     pub gradients: GradientSum,

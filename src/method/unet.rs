@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor, activation::log_softmax};
 
 use super::{
     classifier::baseline,
-    decision,
+    decision, gradient,
     learner::{Finding, Judgement, Learned, Learner, StepContext, Terms, images, input},
 };
 use crate::{
@@ -19,7 +19,6 @@ use crate::{
     model::{
         Branch, Pass,
         layers::{tensor, values},
-        params,
         unet::Unet,
     },
 };
@@ -47,21 +46,26 @@ impl Learner for FullSupervision {
     fn learn(&self, network: &Unet, batch: &SupervisedBatch, context: &StepContext<'_>) -> Learned {
         let pictures = &batch.images;
         let (count, pixels) = (pictures.labels.len(), pictures.height * pictures.width);
-        let pass = Pass::Train(Branch::Whole);
+        let pass = Pass::Train(Branch::Whole, context.share);
         let scores = network.forward(images(pictures, context.device).autodiff(), pass);
         let truth = |flags: &[f32]| {
             let shape = [count, 1, pictures.height, pictures.width];
             tensor(flags.to_vec(), shape, context.device).autodiff()
         };
-        let scored = batch.scored.iter().map(|&scored| f64::from(scored)).sum::<f64>().max(1.0);
+        let counts = f64::from(u8::from(context.share.counts()));
+        let scored = batch.scored.iter().map(|&scored| f64::from(scored)).sum::<f64>() * counts;
+        let [scored] = context.share.ranks.sums([scored]).map(|scored| scored.max(1.0));
         let losses = pixel_losses(scores.clone(), truth(&batch.foreground));
-        let loss = (losses * truth(&batch.scored)).sum() / scored;
-
+        let loss = (losses * truth(&batch.scored)).sum() / scored * counts;
+        let gradients = gradient::collect(network, loss.clone().backward(), &context.share);
+        if !context.share.counts() {
+            return Learned { gradients, ..Learned::default() };
+        }
         let wrong = wrong(&foreground(scores), &batch.foreground, &batch.scored, pixels);
         let value = f64::from(values(loss.clone().inner())[0]);
         Learned {
             terms: Terms::single(value),
-            gradients: params::gradients(network, loss.backward()),
+            gradients,
             mistakes: wrong.iter().sum(),
             localizer_passes: count,
         }
@@ -156,8 +160,10 @@ fn wrong(found: &[f32], truth: &[f32], scored: &[f32], pixels: usize) -> Vec<f64
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
-    use crate::device;
+    use crate::{device, train::together::tests as shared};
 
     #[test]
     fn the_loss_of_a_pixel_is_its_cross_entropy() {
@@ -169,6 +175,29 @@ mod tests {
         let losses = values(pixel_losses(scores, truth));
         assert!((losses[0] + 0.75_f32.ln()).abs() < 1e-6, "{losses:?}");
         assert!((losses[1] + 0.25_f32.ln()).abs() < 1e-6, "{losses:?}");
+    }
+
+    #[test]
+    fn a_step_of_several_ranks_is_that_of_one_process() {
+        let mut config = shared::config();
+        (config.unet.width, config.unet.depth) = (4, 2);
+        let supervised = |of: Range<usize>| {
+            let images = shared::batch(of);
+            let pixels = images.height * images.width;
+            // The object is elsewhere in each image, and what is not scored of another size.
+            let flags = |flag: fn(usize, usize) -> bool| {
+                let pixel = |sample: usize| (0..pixels).map(move |i| f32::from(flag(sample, i)));
+                images.samples.iter().flat_map(|&sample| pixel(sample)).collect()
+            };
+            SupervisedBatch {
+                foreground: flags(|sample, i| (i / 8 + sample) % 3 == 0),
+                scored: flags(|sample, i| i > 100 * sample),
+                images,
+            }
+        };
+        for (images, ranks) in [(5, 2), (5, 3), (2, 3)] {
+            shared::assert_shared(&FullSupervision, &config, images, ranks, supervised);
+        }
     }
 
     #[test]

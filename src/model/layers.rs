@@ -14,7 +14,7 @@ use super::{
     fused::{self, Chain, FusedUnit, Packed},
     role::{Layer, Role},
 };
-use crate::config::Kernels;
+use crate::{collective::Share, config::Kernels};
 
 /// How far each new batch moves the running statistics.
 const MOMENTUM: f64 = 0.1;
@@ -25,13 +25,15 @@ pub(crate) const EPSILON: f64 = 1e-5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
     /// Normalizes by the batch, and moves the running statistics of these images towards it.
-    Train(Branch),
+    Train(Branch, Share),
     /// Normalizes by the batch, and leaves the running statistics alone.
-    TrainOnly,
+    TrainOnly(Share),
     /// Normalizes by the batch, and averages it into the statistics of the batches `seen` before.
     Calibrate {
         /// How many batches the statistics already stand for.
         seen: usize,
+        /// What of each batch this rank has.
+        share: Share,
     },
     /// Normalizes by the running statistics of these images.
     Evaluate(Branch),
@@ -42,8 +44,16 @@ impl Pass {
     /// do not move.
     pub fn frozen(self) -> Self {
         match self {
-            Self::Train(branch) | Self::Evaluate(branch) => Self::Evaluate(branch),
-            Self::TrainOnly | Self::Calibrate { .. } => Self::Evaluate(Branch::Whole),
+            Self::Train(branch, _) | Self::Evaluate(branch) => Self::Evaluate(branch),
+            Self::TrainOnly(_) | Self::Calibrate { .. } => Self::Evaluate(Branch::Whole),
+        }
+    }
+
+    /// What of the batch this rank has; a batch that is not normalized by itself is nobody's.
+    fn share(self) -> Share {
+        match self {
+            Self::Train(_, share) | Self::TrainOnly(share) | Self::Calibrate { share, .. } => share,
+            Self::Evaluate(_) => Share::whole(0),
         }
     }
 }
@@ -99,6 +109,7 @@ pub fn chain(units: &[Unit<'_>], x: Tensor<4>, after: After, pass: Pass) -> Tens
     if fused && fused::reaches(&x) {
         chain_fused(units, x, after, pass)
     } else {
+        assert!(pass.share().ranks.is_alone(), "`train::fit` lets several ranks use no others");
         chain_composed(units, x, after, pass)
     }
 }
@@ -112,6 +123,7 @@ fn chain_fused(units: &[Unit<'_>], x: Tensor<4>, after: After, pass: Pass) -> Te
             Pass::Evaluate(branch) => Some(norm.statistics(branch).map(Tensor::inner)),
             _ => None,
         },
+        share: pass.share(),
         epsilon: EPSILON as f32,
         weight: conv.weight.val(),
         gamma: norm.weight.val(),
@@ -239,9 +251,9 @@ impl BatchNorm {
     fn learn(&self, [mean, variance]: [Tensor<1>; 2], values: usize, pass: Pass) {
         assert!(values > 1, "Config::check refuses maps of one cell");
         let (branch, momentum) = match pass {
-            Pass::Train(branch) => (branch, MOMENTUM),
-            Pass::Calibrate { seen } => (Branch::Whole, 1.0 / (seen + 1) as f64),
-            Pass::TrainOnly | Pass::Evaluate(_) => return,
+            Pass::Train(branch, _) => (branch, MOMENTUM),
+            Pass::Calibrate { seen, .. } => (Branch::Whole, 1.0 / (seen + 1) as f64),
+            Pass::TrainOnly(_) | Pass::Evaluate(_) => return,
         };
         // Normalization uses the biased variance, the running statistics the unbiased one.
         let unbiased = variance * (values as f64 / (values - 1) as f64);
@@ -299,6 +311,8 @@ mod tests {
         rng::{Purpose, Stream},
     };
 
+    const BATCH: Share = Share::whole(2);
+
     /// Units in a row, and what is sent through them.
     struct Case {
         units: Vec<(Conv, BatchNorm)>,
@@ -336,7 +350,7 @@ mod tests {
             let x = draw.tensor([2, 9, 11, input], &device).require_grad();
             let shortcut = draw.tensor([2, size[0], size[1], output], &device).require_grad();
             let after = After { shortcut: Shortcut::Of(shortcut), relu: true };
-            Self { units, x, after, pass: Pass::Train(Branch::Whole) }
+            Self { units, x, after, pass: Pass::Train(Branch::Whole, BATCH) }
         }
 
         fn outcome(&self, way: Way) -> Outcome {
@@ -433,7 +447,11 @@ mod tests {
 
     #[test]
     fn every_pass_and_every_ending_is_the_same_in_both_ways() {
-        let passes = [Pass::TrainOnly, Pass::Calibrate { seen: 3 }, Pass::Evaluate(Branch::Whole)];
+        let passes = [
+            Pass::TrainOnly(BATCH),
+            Pass::Calibrate { seen: 3, share: BATCH },
+            Pass::Evaluate(Branch::Whole),
+        ];
         for pass in passes {
             for relu in [false, true] {
                 let mut case = Case { pass, ..Case::new([16, 16], 3, 1, 1) };

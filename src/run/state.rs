@@ -60,6 +60,9 @@ pub struct Position {
     pub best: Option<Best>,
     /// Finished epochs.
     pub records: Vec<EpochRecord>,
+    /// How many processes train, if several do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<usize>,
 }
 
 impl Position {

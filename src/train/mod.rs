@@ -10,6 +10,7 @@ pub mod schedule;
 pub mod optimizer;
 
 mod probe;
+pub(crate) mod together;
 mod validate;
 
 use std::{
@@ -25,9 +26,11 @@ pub use self::event::{EpochRecord, Event, Observer};
 use self::{
     optimizer::Optimizer,
     schedule::learning_rate,
+    together::{FirstRank, require_same_start, require_shareable, summed},
     validate::{Validation, validate},
 };
 use crate::{
+    collective::{Ranks, Share},
     config::{Config, Fill, Keep, Tie},
     data::{
         Dataset,
@@ -43,7 +46,10 @@ use crate::{
         Pass, params,
         weights::{self, Arrays},
     },
-    run::{Best, Checkpoint, Position, RunDir, Sums, WeightsNote, fingerprint, write_atomically},
+    run::{
+        Best, Checkpoint, Inputs, Position, RunDir, Sums, WeightsNote, fingerprint,
+        write_atomically,
+    },
 };
 
 /// How long a wish to stop may wait for an image that is being decoded.
@@ -64,6 +70,8 @@ pub struct TrainingTask<'a> {
     pub workers: usize,
     /// Whether the run is bound to every byte of its images, or to a sample of each.
     pub every_byte: bool,
+    /// The processes that train together, each given the same task.
+    pub ranks: Ranks,
 }
 
 /// How a run ended.
@@ -78,9 +86,11 @@ pub enum Ending {
 /// Trains the settings' method until the last epoch, or until the observer wants to stop.
 ///
 /// Goes on from the run's checkpoint if there is one. The outcome depends on the
-/// settings, the seed and the data only: not on the number of threads, nor on how
-/// often the run was interrupted.
+/// settings, the seed, the data and the number of ranks only: not on the number of threads, nor
+/// on how often the run was interrupted. Only the first rank writes the run.
 pub fn fit(task: &TrainingTask<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result<Ending> {
+    require_shareable(task)?;
+    let observer = &mut FirstRank { observer, speaks: task.ranks.is_first() };
     struct Fit<'a>(&'a TrainingTask<'a>, &'a RunDir, &'a mut dyn Observer);
     impl Visitor for Fit<'_> {
         type Output = Result<Ending>;
@@ -100,9 +110,16 @@ fn fit_with<L: Learner>(
     run: &RunDir,
     observer: &mut dyn Observer,
 ) -> Result<Ending> {
-    let Some(mut training) = Training::start(learner, task, run, observer)? else {
+    let ranks = task.ranks;
+    let prepared = ranks.agree(Training::prepare(learner, task, run, observer))?;
+    if ranks.any(prepared.is_none()) {
         return Ok(Ending::Interrupted);
-    };
+    }
+    let Some((mut training, inputs)) = prepared else { return Ok(Ending::Interrupted) };
+    let Training { position, .. } = &training;
+    require_same_start(&ranks, training.model(), &training.optimizer, position, task.config)?;
+    // Nothing is left that could fail before the first step.
+    ranks.on_first(|| run.begin(task.config, inputs.as_ref()))?;
     let (epochs, steps) = (task.config.train.epochs, training.supervision.batches());
     let from = (training.position.epoch, training.position.step);
     observer.observe(&Event::Started { epochs, steps, from });
@@ -117,13 +134,14 @@ fn fit_with<L: Learner>(
         training.freeze_or_thaw();
         let mut batches = training.supervision.epoch(epoch as u64, training.position.step);
         loop {
-            // A file that takes long to decode must not keep a wish to stop waiting.
+            // A file that takes long to decode must not keep a wish to stop waiting; several
+            // ranks stop after the same step.
             let ready = batches.wait(PATIENCE);
             if ready {
                 let Some(batch) = batches.next() else { break };
-                training.learn(&batch?, observer)?;
+                training.learn(&ranks.agree(batch)?, observer)?;
             }
-            if observer.wants_to_stop() {
+            if (ready || ranks.is_alone()) && ranks.any(observer.wants_to_stop()) {
                 training.position.sums.seconds += started.elapsed().as_secs_f64();
                 training.save(observer)?;
                 return Ok(Ending::Interrupted);
@@ -156,24 +174,33 @@ struct Training<'a, L: Learner> {
 }
 
 impl<'a, L: Learner> Training<'a, L> {
-    /// Opens or restores everything; none, and nothing written, if it was asked to stop.
-    fn start(
+    /// Everything that can fail before a run begins, on each rank by itself; none, and nothing
+    /// written, if it was asked to stop.
+    fn prepare(
         learner: L,
         task: &'a TrainingTask<'a>,
         run: &'a RunDir,
         observer: &mut dyn Observer,
-    ) -> Result<Option<Self>> {
-        let TrainingTask { config, dataset, .. } = task;
+    ) -> Result<Option<(Self, Option<Inputs>)>> {
+        let TrainingTask { config, dataset, ranks, .. } = task;
         let masks_of = L::Supervision::masks_of;
-        let inputs = run.require_inputs(dataset, masks_of, task.weights, task.every_byte)?;
+        let inputs = ranks
+            .is_first()
+            .then(|| run.require_inputs(dataset, masks_of, task.weights, task.every_byte))
+            .transpose()?;
         let device = task.device.clone().autodiff();
         let mut model = learner.network(config, dataset.classes.len(), &device);
         let mut optimizer = Optimizer::new(config.optimizer.clone());
-        let mut position = Position { dataset: fingerprint(dataset), ..Position::default() };
+        let several = (!ranks.is_alone()).then_some(ranks.size());
+        let mut position =
+            Position { dataset: fingerprint(dataset), ranks: several, ..Position::default() };
         match run.restore()? {
             Some(Checkpoint { weights, memory, position: saved, verified }) => {
                 if saved.dataset != position.dataset {
                     return Err(other_dataset(run));
+                }
+                if saved.ranks != several {
+                    return Err(other_ranks(run, saved.ranks.unwrap_or(1)));
                 }
                 if !verified {
                     observer.observe(&Event::Note(
@@ -205,7 +232,7 @@ impl<'a, L: Learner> Training<'a, L> {
                 None => {}
             },
         }
-        let supervision = L::Supervision::open(dataset, config, task.workers)?;
+        let supervision = L::Supervision::open(dataset, config, task.workers, ranks.part())?;
         position
             .check(config.train.epochs, supervision.batches())
             .map_err(|problem| impossible(run, problem))?;
@@ -223,9 +250,7 @@ impl<'a, L: Learner> Training<'a, L> {
             }
             batches.next().transpose()?;
         }
-        // Nothing is left that could fail before the first step.
-        run.begin(config, Some(&inputs))?;
-        Ok(Some(Self {
+        let training = Self {
             learner,
             task,
             run,
@@ -235,7 +260,8 @@ impl<'a, L: Learner> Training<'a, L> {
             supervision,
             mean_colour,
             position,
-        }))
+        };
+        Ok(Some((training, inputs)))
     }
 
     fn model(&self) -> &L::Network {
@@ -256,7 +282,10 @@ impl<'a, L: Learner> Training<'a, L> {
     fn learn(&mut self, batch: &BatchOf<L>, observer: &mut dyn Observer) -> Result<()> {
         let config = self.task.config;
         let epoch = self.position.epoch;
-        let learned = self.learner.learn(self.model(), batch, &self.context());
+        let ranks = self.task.ranks;
+        let share = Share::of(ranks, batch.as_ref().count());
+        let context = StepContext { share, ..self.context() };
+        let learned = summed(self.learner.learn(self.model(), batch, &context), &ranks);
         if !learned.terms.total().is_finite() {
             return Err(Error::Diverged {
                 epoch,
@@ -270,7 +299,7 @@ impl<'a, L: Learner> Training<'a, L> {
         let model = self.model.take().expect("put back below");
         self.model = Some(self.optimizer.update(model, learned.gradients, rate));
 
-        let images = batch.as_ref().labels.len();
+        let images = share.all;
         let event = Event::Step {
             epoch,
             step: self.position.step,
@@ -294,6 +323,7 @@ impl<'a, L: Learner> Training<'a, L> {
             epoch: self.position.epoch,
             device: &self.task.device,
             mean_colour: self.mean_colour,
+            share: Share::whole(1),
         }
     }
 
@@ -321,7 +351,7 @@ impl<'a, L: Learner> Training<'a, L> {
             self.write_weights(&self.run.best())?;
         }
         self.write_weights(&self.run.last())?;
-        self.run.write_metrics(&self.position.records)?;
+        self.task.ranks.on_first(|| self.run.write_metrics(&self.position.records))?;
         if let Some(record) = self.position.records.last() {
             observer.observe(&Event::Epoch(record));
         }
@@ -391,8 +421,9 @@ impl<'a, L: Learner> Training<'a, L> {
     fn finish(mut self, _observer: &mut dyn Observer) -> Result<Ending> {
         if self.task.config.model.recalibrate {
             let best = self.run.best();
-            let (kept, _) = weights::load(self.model().clone(), &best, weights::read(&best)?)?;
-            self.model = Some(kept);
+            let kept = weights::read(&best)
+                .and_then(|found| weights::load(self.model().clone(), &best, found));
+            self.model = Some(self.task.ranks.agree(kept)?.0);
             self.recalibrate()?;
             self.write_weights(&best)?;
         }
@@ -405,8 +436,10 @@ impl<'a, L: Learner> Training<'a, L> {
         // The augmented images of an epoch that was never trained on.
         let epoch = config.train.epochs as u64;
         for (seen, batch) in self.supervision.epoch(epoch, 0).enumerate() {
-            let images = images(batch?.as_ref(), &self.task.device);
-            let pass = Pass::Calibrate { seen };
+            let batch = self.task.ranks.agree(batch)?;
+            let share = Share::of(self.task.ranks, batch.as_ref().count());
+            let images = images(batch.as_ref(), &self.task.device);
+            let pass = Pass::Calibrate { seen, share };
             self.learner.pass(self.model(), images.autodiff(), pass, config);
         }
         Ok(())
@@ -415,7 +448,9 @@ impl<'a, L: Learner> Training<'a, L> {
     fn write_weights(&self, path: &Path) -> Result<()> {
         let TrainingTask { config, dataset, .. } = self.task;
         let note = WeightsNote::new(config, &dataset.classes, self.position.epoch);
-        write_atomically(path, &weights::encode(&params::collect(self.model()), &note))
+        self.task.ranks.on_first(|| {
+            write_atomically(path, &weights::encode(&params::collect(self.model()), &note))
+        })
     }
 
     fn save_now_and_then(&mut self, observer: &mut dyn Observer) -> Result<()> {
@@ -427,9 +462,11 @@ impl<'a, L: Learner> Training<'a, L> {
     fn save(&mut self, observer: &mut dyn Observer) -> Result<()> {
         let (updates, memory): (u64, Arrays) = self.optimizer.state();
         self.position.updates = updates;
-        let path = self.run.save(self.model(), memory, &self.position)?;
-        observer.observe(&Event::Saved(&path));
-        Ok(())
+        self.task.ranks.on_first(|| {
+            let path = self.run.save(self.model(), memory, &self.position)?;
+            observer.observe(&Event::Saved(&path));
+            Ok(())
+        })
     }
 }
 
@@ -478,6 +515,18 @@ fn impossible(run: &RunDir, problem: String) -> Error {
         path: run.checkpoint(),
         problem: format!("the checkpoint is damaged: {problem}"),
         remedy: "restore it from a copy, or start a new run in another `--out`".to_owned(),
+    }
+}
+
+fn other_ranks(run: &RunDir, ranks: usize) -> Error {
+    let (started_by, resume_with) = match ranks {
+        1 => ("one process".to_owned(), "one process, without `mpirun`".to_owned()),
+        several => (format!("{several} processes"), format!("`mpirun -n {several}`")),
+    };
+    Error::Run {
+        path: run.root().to_owned(),
+        problem: format!("the run is trained by {started_by}; others would not learn the same"),
+        remedy: format!("resume with {resume_with}, or start a new run in another `--out`"),
     }
 }
 

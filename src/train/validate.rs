@@ -33,17 +33,32 @@ pub(super) fn validate(
     judge: impl Fn(&EvalImage, &Sample) -> Result<Option<Judgement>>,
 ) -> Result<ControlFlow<(), Option<Validation>>> {
     let samples = &task.dataset.valid;
-    let paths = samples.iter().map(|sample| sample.image.clone()).collect();
+    let mine = &samples[task.ranks.part().range(samples.len())];
+    let paths = mine.iter().map(|sample| sample.image.clone()).collect();
     let settings =
         EvalSettings { workers: task.workers, max_megapixels: task.config.data.max_megapixels };
     let images = EvalLoader::new(paths, task.config.preprocess.clone(), settings);
-    let (mut mistakes, mut losses, mut count) = (0.0, 0.0, 0.0);
     let mut images = images.images();
-    for sample in samples {
-        let Some(image) = images.next_unless(&stop) else { return Ok(ControlFlow::Break(())) };
-        if let Some(Judgement { mistake, loss }) = judge(&image?, sample)? {
-            mistakes += mistake;
-            losses += loss;
+    // Of each image, unless it was asked to stop.
+    let judged = mine.iter().map(|sample| {
+        let image = images.next_unless(&stop);
+        image.map(|image| judge(&image?, sample)).transpose()
+    });
+    let judged: Vec<Option<Option<Judgement>>> = task.ranks.agree(judged.collect::<Result<_>>())?;
+    if task.ranks.any(judged.contains(&None)) {
+        return Ok(ControlFlow::Break(()));
+    }
+
+    // Each image's verdict, and whether there is one; ranks have nearly equally many.
+    let mut verdicts = vec![[0.0; 3]; samples.len().div_ceil(task.ranks.size())];
+    for (verdict, judged) in verdicts.iter_mut().zip(judged.into_iter().flatten()) {
+        *verdict = judged.map_or([0.0; 3], |Judgement { mistake, loss }| [mistake, loss, 1.0]);
+    }
+    let (mut mistakes, mut losses, mut count) = (0.0, 0.0, 0.0);
+    for verdict in task.ranks.all_gather(verdicts.as_flattened()).chunks_exact(3) {
+        if verdict[2] > 0.0 {
+            mistakes += verdict[0];
+            losses += verdict[1];
             count += 1.0;
         }
     }

@@ -11,6 +11,7 @@ use std::{
 use image::{Rgb, RgbImage};
 use pinpoint::{
     Result,
+    collective::Part,
     config::{AffineConfig, AugmentConfig, PreprocessConfig},
     data::{
         Sample, Truth,
@@ -19,8 +20,14 @@ use pinpoint::{
 };
 use tempfile::TempDir;
 
-const SETTINGS: TrainSettings =
-    TrainSettings { batch_size: 4, seed: 3, workers: 2, cache_mib: 0, max_megapixels: 10 };
+const SETTINGS: TrainSettings = TrainSettings {
+    batch_size: 4,
+    seed: 3,
+    workers: 2,
+    cache_mib: 0,
+    max_megapixels: 10,
+    part: Part::WHOLE,
+};
 
 fn preprocess() -> PreprocessConfig {
     PreprocessConfig { upscale_short_side: 40, train_padding: 0.3, crop: 48, ..Default::default() }
@@ -77,7 +84,7 @@ fn an_epoch_visits_every_sample_once_with_its_label() {
     let epoch = batches(&loader, 0);
     assert_eq!(loader.batches(), 3);
     assert_eq!(epoch.iter().map(|batch| batch.samples.len()).collect::<Vec<_>>(), [4, 4, 2]);
-    for Batch { images, labels, samples, height, width } in &epoch {
+    for Batch { images, labels, samples, height, width, .. } in &epoch {
         assert_eq!((*height, *width, images.len()), (48, 48, samples.len() * 3 * 48 * 48));
         assert_eq!(labels, samples, "each sample of this test is its own class");
     }
@@ -95,6 +102,27 @@ fn the_number_of_workers_changes_no_byte() {
     let alone = epoch(1);
     assert_eq!(alone, epoch(2));
     assert_eq!(alone, epoch(7));
+}
+
+#[test]
+fn the_parts_of_all_ranks_are_the_batches_of_one_process() {
+    let folder = TempDir::new().unwrap();
+    let images = draw_images(folder.path(), 10);
+    let whole = batches(&loader(&images, SETTINGS), 3);
+    let part = |index| {
+        let part = Part { index, of: 3 };
+        batches(&loader(&images, TrainSettings { part, ..SETTINGS }), 3)
+    };
+    let parts = [0, 1, 2].map(part);
+    for (step, whole) in whole.iter().enumerate() {
+        let mine = parts.iter().map(|part| &part[step]).filter(|batch| !batch.blank);
+        let joined = |one: fn(&Batch) -> &[usize]| mine.clone().flat_map(one).copied();
+        assert!(joined(|batch| &batch.samples).eq(whole.samples.iter().copied()));
+        assert!(joined(|batch| &batch.labels).eq(whole.labels.iter().copied()));
+        assert!(mine.clone().flat_map(|batch| &batch.images).eq(&whole.images));
+    }
+    let counts = parts.map(|part| part.iter().map(Batch::count).collect::<Vec<_>>());
+    assert_eq!(counts, [[1, 1, 0], [1, 1, 1], [2, 2, 1]], "the last batch has two images");
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod loader;
 mod memory_estimate;
 mod method_parity;
 mod metrics_parity;
+mod mpi;
 mod parity;
 mod predict;
 mod probe;

@@ -9,7 +9,7 @@ mod moments;
 mod normalize;
 
 pub use self::{
-    backward::{Activation, backward, backward_running},
+    backward::{Activation, Sums, backward, backward_in_parts, backward_running},
     fold::fold,
     moments::Moments,
     normalize::normalize,

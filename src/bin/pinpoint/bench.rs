@@ -8,6 +8,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use pinpoint::{
+    collective::Share,
     config::{Backbone, Config, Stem},
     device,
     method::{
@@ -132,6 +133,7 @@ impl Bench {
                 mean_colour: [0.0; 3],
                 size: Barrier::at(&config.loss.size, 0),
                 frozen: false,
+                share: Share::whole(self.batch),
             };
             let outcome = step.run();
             let rate = config.optimizer.learning_rate;

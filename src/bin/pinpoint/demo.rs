@@ -4,6 +4,7 @@ use std::{fs, path::PathBuf, process::ExitCode, time::Instant};
 
 use anyhow::{Context, ensure};
 use pinpoint::{
+    collective::Ranks,
     config::{Alignment, Backbone, Cells, Config, Evidence, Statistics, Stem, Tie},
     data::{
         Dataset, OpenOptions,
@@ -74,6 +75,7 @@ impl Demo {
             device: device.clone(),
             workers,
             every_byte: false,
+            ranks: Ranks::alone(),
         };
         let status = train(&task, &run, ui)?;
         if status != ExitCode::SUCCESS {

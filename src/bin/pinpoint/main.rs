@@ -14,6 +14,7 @@ mod export;
 mod machine;
 mod overrides;
 mod predict;
+mod processes;
 mod reproduce;
 mod study;
 mod sweep;

@@ -26,6 +26,7 @@ use crate::{
     choice,
     machine::require_memory,
     overrides::Overrides,
+    processes::{Processes, agree},
     ui::{Progress, Ui},
     weights,
 };
@@ -87,19 +88,28 @@ impl Train {
             resume,
             hash_images,
         } = self;
-        let threads = use_threads(threads)?;
-        let config = overrides.settings(weights.as_deref())?;
-        weights::warn_of(weights.as_deref(), &config, ui);
-        let device = device::open(&device)?;
-
-        let dataset = open_data(&data, layout, images, &config)?;
-        for note in &dataset.notes {
-            ui.note(note);
+        let processes = Processes::join()?;
+        let ranks = processes.ranks;
+        if !ranks.is_first() {
+            ui.silence();
         }
-        let run = match resume {
-            true => RunDir::reopen(&out, &config)?,
-            false => RunDir::plan(&out)?,
+        let prepared = || {
+            let threads = use_threads(threads)?;
+            let config = overrides.settings(weights.as_deref())?;
+            weights::warn_of(weights.as_deref(), &config, ui);
+            let device = device::open(&device)?;
+            let dataset = open_data(&data, layout, images, &config)?;
+            for note in &dataset.notes {
+                ui.note(note);
+            }
+            let run = match resume {
+                true if ranks.is_first() => RunDir::reopen(&out, &config)?,
+                true => RunDir::open(&out)?,
+                false => RunDir::plan(&out)?,
+            };
+            Ok((threads, config, device, dataset, run))
         };
+        let (threads, config, device, dataset, run) = agree(&ranks, prepared())?;
         let task = TrainingTask {
             config: &config,
             dataset: &dataset,
@@ -107,6 +117,7 @@ impl Train {
             device,
             workers: threads,
             every_byte: hash_images,
+            ranks,
         };
         train(&task, &run, ui)
     }
@@ -138,8 +149,8 @@ pub(crate) fn train(
     run: &RunDir,
     ui: &mut Ui,
 ) -> anyhow::Result<ExitCode> {
-    require_memory_of(task)?;
-    let mut watcher = Watcher::new(ui, run, listen()?);
+    let stop = agree(&task.ranks, require_memory_of(task).and_then(|()| listen()))?;
+    let mut watcher = Watcher::new(ui, run, stop);
     let ending = fit(task, run, &mut watcher);
     watcher.close();
     match ending? {
@@ -157,7 +168,7 @@ pub(crate) fn train(
 
 /// Refuses training that could only end for want of memory; that of other devices is not known.
 pub(crate) fn require_memory_of(task: &TrainingTask<'_>) -> anyhow::Result<()> {
-    let TrainingTask { config, dataset, device, .. } = task;
+    let TrainingTask { config, dataset, device, ranks, .. } = task;
     if !device::is_cpu(device) {
         return Ok(());
     }
@@ -166,7 +177,10 @@ pub(crate) fn require_memory_of(task: &TrainingTask<'_>) -> anyhow::Result<()> {
         "unet" => "lower `train.batch_size`, `preprocess.crop` or `unet.width`",
         _ => "lower `train.batch_size`, `preprocess.crop` or `pool.maps_per_class`",
     };
-    let bytes = footprint::of_training(config, dataset.classes.len(), dataset.train.len());
+    // Of a process's share of each batch.
+    let mut share = Config::clone(config);
+    share.train.batch_size = config.train.batch_size.div_ceil(ranks.size());
+    let bytes = footprint::of_training(&share, dataset.classes.len(), dataset.train.len());
     require_memory(bytes, "training", remedy)
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Ui {
     terminal: bool,
     /// Whether nobody reads the answer any more.
     closed: bool,
+    /// Whether another process of the job speaks to the user.
+    silent: bool,
 }
 
 /// How far a piece of work has come; may be advanced from any thread.
@@ -52,7 +54,12 @@ impl Ui {
     pub(crate) fn new() -> Self {
         let terminal = io::stderr().is_terminal();
         let forbidden = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { colour: terminal && !forbidden, terminal, closed: false }
+        Self { colour: terminal && !forbidden, terminal, closed: false, silent: false }
+    }
+
+    /// Leaves it to another process of the job to speak to the user.
+    pub(crate) fn silence(&mut self) {
+        self.silent = true;
     }
 
     /// Prints a line of the answer, to stdout.
@@ -108,6 +115,9 @@ impl Ui {
     }
 
     fn say(&self, prefix: &str, colour: &str, text: &str) {
+        if self.silent {
+            return;
+        }
         let prefix =
             if self.colour { format!("{colour}{prefix}:{RESET}") } else { format!("{prefix}:") };
         // There is nowhere left to complain to if this fails.

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 
 use super::{Batch, Batches, Epoch, Supervision, TrainLoader, TrainSettings};
 use crate::{
+    collective::Part,
     config::{AugmentConfig, Config, PreprocessConfig},
     data::{
         Dataset, MaskRule, Sample,
@@ -67,7 +68,7 @@ impl Supervision for SupervisedLoader {
     type Truth = Mask;
 
     /// Learns from the images that have a mask.
-    fn open(dataset: &Dataset, config: &Config, workers: usize) -> Result<Self> {
+    fn open(dataset: &Dataset, config: &Config, workers: usize, part: Part) -> Result<Self> {
         let Config { preprocess, augment, .. } = config;
         let with_mask = dataset.train.iter().filter(|sample| !sample.truth.masks.is_empty());
         let samples: Arc<[Sample]> = with_mask.cloned().collect();
@@ -79,7 +80,7 @@ impl Supervision for SupervisedLoader {
                 remedy: "add masks, or train another `--method`".to_owned(),
             });
         }
-        let settings = TrainSettings::new(config, workers);
+        let settings = TrainSettings::new(config, workers, part);
         let images = TrainLoader::new(
             Arc::clone(&samples),
             preprocess.clone(),
@@ -241,7 +242,7 @@ mod tests {
     fn a_mask_is_cut_flipped_and_turned_exactly_as_its_image() {
         let folder = tempfile::tempdir().unwrap();
         let dataset = dataset(folder.path());
-        let supervision = SupervisedLoader::open(&dataset, &config(), 2).unwrap();
+        let supervision = SupervisedLoader::open(&dataset, &config(), 2, Part::WHOLE).unwrap();
         let mut seen = 0;
         for epoch in 0..4 {
             for batch in supervision.epoch(epoch, 0) {
@@ -266,14 +267,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut dataset = dataset(folder.path());
         dataset.train[2].truth.masks.clear();
-        let supervision = SupervisedLoader::open(&dataset, &config(), 1).unwrap();
+        let supervision = SupervisedLoader::open(&dataset, &config(), 1, Part::WHOLE).unwrap();
         assert_eq!(supervision.note().unwrap(), "learning from 5 images; 1 more have no mask");
         let seen: usize =
             supervision.epoch(0, 0).map(|batch| batch.unwrap().images.labels.len()).sum();
         assert_eq!(seen, 5);
 
         dataset.train.iter_mut().for_each(|sample| sample.truth.masks.clear());
-        let message = SupervisedLoader::open(&dataset, &config(), 1).unwrap_err().to_string();
+        let message =
+            SupervisedLoader::open(&dataset, &config(), 1, Part::WHOLE).unwrap_err().to_string();
         assert!(message.contains("no training image has a mask"), "{message}");
     }
 }

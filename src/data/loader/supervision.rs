@@ -4,6 +4,7 @@ use std::{path::Path, time::Duration};
 
 use super::{Batch, TrainLoader, TrainSettings};
 use crate::{
+    collective::Part,
     config::Config,
     data::{Dataset, Sample, preprocess::Size},
     error::Result,
@@ -26,8 +27,9 @@ pub trait Supervision: Sized {
     /// What is known of a validation image.
     type Truth;
 
-    /// Opens the training split; the settings must have passed [`Config::check`].
-    fn open(dataset: &Dataset, config: &Config, workers: usize) -> Result<Self>;
+    /// Opens a part of each batch of the training split; the settings must have passed
+    /// [`Config::check`].
+    fn open(dataset: &Dataset, config: &Config, workers: usize, part: Part) -> Result<Self>;
 
     /// Batches in an epoch, a smaller last one included.
     fn batches(&self) -> usize;
@@ -58,9 +60,9 @@ impl Supervision for TrainLoader {
     type Batch = Batch;
     type Truth = usize;
 
-    fn open(dataset: &Dataset, config: &Config, workers: usize) -> Result<Self> {
+    fn open(dataset: &Dataset, config: &Config, workers: usize, part: Part) -> Result<Self> {
         let Config { preprocess, augment, .. } = config;
-        let settings = TrainSettings::new(config, workers);
+        let settings = TrainSettings::new(config, workers, part);
         let samples = dataset.train.as_slice().into();
         Ok(Self::new(samples, preprocess.clone(), augment.clone(), settings))
     }

@@ -17,6 +17,7 @@ use super::{
     panicked,
 };
 use crate::{
+    collective::Part,
     config::{AugmentConfig, Config, PreprocessConfig},
     data::{
         Sample,
@@ -47,6 +48,8 @@ pub struct Batch {
     pub height: usize,
     /// Width of each image in pixels.
     pub width: usize,
+    /// Whether this rank has no image of the batch, and an empty one stands in that does not count.
+    pub blank: bool,
 }
 
 /// How training data is loaded; only `batch_size` and `seed` decide what is loaded.
@@ -62,6 +65,15 @@ pub struct TrainSettings {
     pub cache_mib: usize,
     /// Images above this many megapixels are refused.
     pub max_megapixels: u32,
+    /// What of each batch is loaded; the others are other ranks'.
+    pub part: Part,
+}
+
+impl Batch {
+    /// Images that count.
+    pub fn count(&self) -> usize {
+        if self.blank { 0 } else { self.labels.len() }
+    }
 }
 
 impl AsRef<Self> for Batch {
@@ -72,7 +84,7 @@ impl AsRef<Self> for Batch {
 
 impl TrainSettings {
     /// What the settings of a run say.
-    pub fn new(config: &Config, workers: usize) -> Self {
+    pub fn new(config: &Config, workers: usize, part: Part) -> Self {
         let Config { seed, data, train, .. } = config;
         Self {
             batch_size: train.batch_size,
@@ -80,6 +92,7 @@ impl TrainSettings {
             workers,
             cache_mib: data.cache_mib,
             max_megapixels: data.max_megapixels,
+            part,
         }
     }
 }
@@ -134,21 +147,23 @@ impl TrainLoader {
     /// The first image that fails ends the epoch with an error that names its file.
     pub fn epoch(&self, epoch: u64, first_batch: usize) -> Epoch {
         let source = &self.source;
-        let TrainSettings { batch_size, workers, .. } = source.settings;
+        let TrainSettings { batch_size, workers, part, .. } = source.settings;
         let first = (first_batch.min(self.batches()) * batch_size).min(source.samples.len());
-        let visits: Arc<[usize]> = source.order(epoch).split_off(first).into();
+        let rest = source.order(epoch).split_off(first);
+        let mine = |batch: &[usize]| batch[part.range(batch.len())].to_vec();
+        let shares: Vec<Vec<usize>> = rest.chunks(batch_size).map(mine).collect();
+        let visits: Vec<usize> = shares.concat();
 
         let images = Ordered::new(visits.len(), workers, IMAGES_AHEAD * workers.max(1), {
-            let (source, visits) = (Arc::clone(source), Arc::clone(&visits));
+            let source = Arc::clone(source);
             move |visit| source.prepare(visits[visit], epoch)
         });
         let stopper = images.stopper();
-        let batches = Ordered::new(visits.len().div_ceil(batch_size), 1, BATCHES_AHEAD, {
+        let batches = Ordered::new(shares.len(), 1, BATCHES_AHEAD, {
             let (source, images) = (Arc::clone(source), Mutex::new(images));
             move |batch| {
                 let mut images = images.lock().unwrap_or_else(PoisonError::into_inner);
-                let samples = visits[batch * batch_size..].iter().copied().take(batch_size);
-                source.collect(samples.collect(), &mut images)
+                source.collect(shares[batch].clone(), &mut images)
             }
         });
         Epoch { batches, images: stopper, failed: false }
@@ -194,6 +209,11 @@ impl Source {
         images: &mut Ordered<Result<Prepared>>,
     ) -> Option<Result<Batch>> {
         let side = self.preprocess.crop as usize;
+        if samples.is_empty() {
+            let (images, labels, samples) = (vec![0.0; 3 * side * side], vec![0], vec![0]);
+            let blank = Batch { images, labels, samples, height: side, width: side, blank: true };
+            return Some(Ok(blank));
+        }
         let mut values = Vec::with_capacity(samples.len() * 3 * side * side);
         for &sample in &samples {
             match self.outcome(sample, images.next()?) {
@@ -205,7 +225,7 @@ impl Source {
             }
         }
         let labels = samples.iter().map(|&sample| self.samples[sample].label).collect();
-        Some(Ok(Batch { images: values, labels, samples, height: side, width: side }))
+        Some(Ok(Batch { images: values, labels, samples, height: side, width: side, blank: false }))
     }
 
     fn outcome(&self, sample: usize, worker: thread::Result<Result<Prepared>>) -> Result<Prepared> {

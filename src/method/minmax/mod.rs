@@ -84,10 +84,11 @@ impl Learner for Minmax {
             labels: &batch.labels,
             dropout: &dropout,
             rounds: if epoch < config.erase.first_epoch { 0 } else { config.erase.rounds },
-            trust: Trust::new(batch.labels.len(), config.erase.sigma, config.semantics),
+            trust: Trust::new(batch.count(), config.erase.sigma, config.semantics),
             mean_colour: context.mean_colour,
             size: Barrier::at(&config.loss.size, epoch),
             frozen: context.backbone_is_frozen(),
+            share: context.share,
         };
         let Outcome { losses, gradients, mistakes, localizer_passes, .. } = step.run();
         let terms = Terms {

@@ -18,6 +18,7 @@ use super::{
     trust::Trust,
 };
 use crate::{
+    collective::Share,
     config::{Config, LossConfig, MaskGradient, Statistics},
     method::{
         dropout::Dropout,
@@ -54,6 +55,8 @@ pub struct Step<'a> {
     pub size: Barrier,
     /// Whether the backbone is frozen, its batch statistics included.
     pub frozen: bool,
+    /// What of the batch `images` are.
+    pub share: Share,
 }
 
 /// What came of a step.
@@ -96,6 +99,8 @@ struct LocalizerPass {
     active: Vec<usize>,
     /// Ψ of each.
     trust: Vec<f32>,
+    /// What of all ranks' images they are.
+    share: Share,
 }
 
 /// A loss of the classifier on one part of the images.
@@ -117,14 +122,17 @@ impl Step<'_> {
         // L7: t ≤ u, while there is a sample that has not stopped.
         for t in 0..Trust::passes(self.rounds, self.config.semantics) {
             let active = self.trust.active();
-            if active.is_empty() {
+            let share = Share::of(self.share.ranks, active.len());
+            if share.all == 0 {
                 break;
             }
             // L8: forward X⋆ in M.
-            let labels = self.labels_of(&active);
-            let response = self.localize(&recursion, &active, self.localizer_statistics(t));
+            let shown = shown(&active);
+            let labels = self.labels_of(&shown);
+            let response = self.localize(&recursion, &shown, self.localizer_statistics(t, share));
             // L9: H_t (Eq. 7), Ψ(t) (Eq. 11, 12) and R⁺ᵗ (Eq. 9).
-            let predictions = sample_predictions(response.scores.clone(), &labels);
+            let mut predictions = sample_predictions(response.scores.clone(), &labels);
+            predictions.truncate(active.len());
             localizer_loss += predictions.iter().map(|p| f64::from(p.loss)).sum::<f64>();
             let trust = if self.rounds == 0 {
                 // Without erasing there is no recursion to trust: the mask counts as it is.
@@ -132,14 +140,14 @@ impl Step<'_> {
             } else {
                 self.trust.coefficients(&active, &predictions)
             };
-            let pass = LocalizerPass { active, trust };
+            let pass = LocalizerPass { active, trust, share };
             let mask = response.detached().mask(self.size(), &self.rules());
             // L10, L11, L13; L15 is Ψ = 0, by which a sample stops being active.
             self.accumulate_and_erase(&mut recursion, &pass, mask);
             // L12, also for samples that stop in this pass: see `docs/method.md` §6.
             if detached {
                 let loss = self.localizer_loss(&response, &labels);
-                accumulate(&mut gradients, self.model, loss.backward());
+                accumulate(&mut gradients, self.model, loss.backward(), &share);
             }
             passes.push(pass);
         }
@@ -154,10 +162,11 @@ impl Step<'_> {
         }
 
         // L23, of the reported losses; gradients were divided as they were found.
-        let batch = self.labels.len() as f64;
-        let localizer_passes: Vec<usize> = passes.iter().map(|pass| pass.active.len()).collect();
+        let batch = self.share.all as f64;
+        let seen: usize = passes.iter().map(|pass| pass.share.all).sum();
+        let localizer_passes = passes.iter().map(|pass| pass.active.len()).collect();
         let losses = Losses {
-            localizer: localizer_loss / localizer_passes.iter().sum::<usize>() as f64,
+            localizer: localizer_loss / seen as f64,
             foreground: foreground.sum / batch,
             background: background.sum / batch,
         };
@@ -203,7 +212,7 @@ impl Step<'_> {
 
     /// H(p, p̂ˢ), Eq. 7, weighted: the mean over the *batch*, stopped samples included.
     fn localizer_loss(&self, response: &Response, labels: &[usize]) -> Tensor<1> {
-        let share = self.config.loss.localizer / self.labels.len() as f64;
+        let share = self.config.loss.localizer / self.share.all as f64;
         cross_entropy(response.scores.clone(), labels).sum() * share
     }
 
@@ -213,7 +222,8 @@ impl Step<'_> {
         let foreground = foreground(self.images.clone().autodiff(), mask.clone());
         let scores = self.classify(foreground, self.foreground_statistics());
         let predictions = sample_predictions(scores.clone(), self.labels);
-        let mistakes = predictions.iter().filter(|prediction| !prediction.correct).count();
+        let counted = predictions.iter().take(self.share.mine);
+        let mistakes = counted.filter(|prediction| !prediction.correct).count();
         let losses = cross_entropy(scores, self.labels);
         (self.backward(losses, self.config.loss.foreground, &mask, sum), mistakes)
     }
@@ -248,50 +258,50 @@ impl Step<'_> {
         gradients: &mut GradientSum,
     ) -> PartLoss {
         let loss = losses.sum();
-        let sum = f64::from(values(loss.clone().inner())[0]);
-        let mut found = (loss * (weight / self.labels.len() as f64)).backward();
+        let sum = if self.share.counts() { values(loss.clone().inner())[0] } else { 0.0 };
+        let mut found = (loss * (weight / self.share.all as f64)).backward();
         let mask_gradient = mask.grad_remove(&mut found);
-        accumulate(gradients, self.model, found);
-        PartLoss { sum, mask_gradient }
+        accumulate(gradients, self.model, found, &self.share);
+        PartLoss { sum: f64::from(sum), mask_gradient }
     }
 
     /// The gradient of what masks cost by their area, `[B, 1, 1, 1]`: the same for every pixel, as
     /// each adds as much to the share of the image that is covered.
     fn area_gradient(&self, mask: &Tensor<4>) -> Tensor<4> {
-        let [batch, _, height, width] = mask.dims();
-        let pixels = (height * width) as f64;
+        let [mine, _, height, width] = mask.dims();
+        let (batch, pixels) = (self.share.all as f64, (height * width) as f64);
         let LossConfig { area, size, .. } = &self.config.loss;
         let shares = values(mask.clone().sum_dim(3).sum_dim(2)).into_iter();
         let slopes = shares.map(|sum| {
             let slope = area + size.weight * self.size.slope_of_share(f64::from(sum) / pixels);
-            (slope / (batch as f64 * pixels)) as f32
+            (slope / (batch * pixels)) as f32
         });
-        tensor(slopes.collect(), [batch, 1, 1, 1], &mask.device())
+        tensor(slopes.collect(), [mine, 1, 1, 1], &mask.device())
     }
 
     /// Which running statistics a localizer pass moves.
-    fn localizer_statistics(&self, t: usize) -> Pass {
+    fn localizer_statistics(&self, t: usize, share: Share) -> Pass {
         self.pass(match self.config.model.statistics {
-            Statistics::Localizer | Statistics::Separate if t > 0 => Pass::TrainOnly,
-            _ => Pass::Train(Branch::Whole),
+            Statistics::Localizer | Statistics::Separate if t > 0 => Pass::TrainOnly(share),
+            _ => Pass::Train(Branch::Whole, share),
         })
     }
 
     /// Which running statistics the classifier's pass over foregrounds moves.
     fn foreground_statistics(&self) -> Pass {
         self.pass(match self.config.model.statistics {
-            Statistics::All => Pass::Train(Branch::Whole),
-            Statistics::Separate => Pass::Train(Branch::Foreground),
-            Statistics::Localizer => Pass::TrainOnly,
+            Statistics::All => Pass::Train(Branch::Whole, self.share),
+            Statistics::Separate => Pass::Train(Branch::Foreground, self.share),
+            Statistics::Localizer => Pass::TrainOnly(self.share),
         })
     }
 
     /// Which running statistics the classifier's pass over backgrounds moves.
     fn background_statistics(&self) -> Pass {
         self.pass(match self.config.model.statistics {
-            Statistics::All => Pass::Train(Branch::Whole),
+            Statistics::All => Pass::Train(Branch::Whole, self.share),
             // Prediction never passes a background.
-            Statistics::Localizer | Statistics::Separate => Pass::TrainOnly,
+            Statistics::Localizer | Statistics::Separate => Pass::TrainOnly(self.share),
         })
     }
 
@@ -311,6 +321,12 @@ impl Step<'_> {
     fn rules(&self) -> Rules<'_> {
         Rules::new(self.config)
     }
+}
+
+/// The images that a localizer pass is given: where none is active, one that does not count, since
+/// other ranks may have some left.
+fn shown(active: &[usize]) -> Vec<usize> {
+    if active.is_empty() { vec![0] } else { active.to_vec() }
 }
 
 /// The images of a batch, each with a batch axis of one.

@@ -5,6 +5,7 @@
 //! layer to the last, and nothing is copied between layers. On another device
 //! [`composed`](super::composed) does the same with Burn's own operations.
 
+mod across;
 mod chain;
 mod max_pool;
 mod memory;

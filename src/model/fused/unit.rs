@@ -3,11 +3,14 @@
 use burn::{backend::flex::FlexTensor, tensor::Tensor};
 use conv_kernels::{
     Isa,
-    batch_norm::{self, Activation, BatchNorm, Moments, normalize},
+    batch_norm::{
+        Activation, BatchNorm, Moments, Sums, backward_in_parts, backward_running, normalize,
+    },
     conv::{self, Algorithm, Conv, Epilogue, Filter},
 };
 
-use super::{Packed, dims, memory, plain, tensor, values};
+use super::{Packed, across, dims, memory, plain, tensor, values};
+use crate::collective::Share;
 
 /// A convolution with its batch norm.
 #[derive(Debug)]
@@ -16,6 +19,8 @@ pub(in crate::model) struct Unit {
     pub(in crate::model) packed: Packed,
     /// Mean and variance to normalize by, as evaluation does; none takes the batch's own.
     pub(in crate::model) running: Option<[Tensor<1>; 2]>,
+    /// Whose images the batch's own mean and variance are of.
+    pub(in crate::model) share: Share,
     pub(in crate::model) epsilon: f32,
     /// `[out, in, k, k]`
     pub(in crate::model) weight: Tensor<4>,
@@ -31,6 +36,7 @@ pub(super) struct Layer {
     conv: Conv,
     packed: Packed,
     running: Option<[FlexTensor; 2]>,
+    share: Share,
     epsilon: f32,
     weight: FlexTensor,
     gamma: FlexTensor,
@@ -56,12 +62,12 @@ pub(super) struct Convolved {
 impl Layer {
     /// `leaves` are the weights, gamma and beta; `input` is `[B, H, W, in]`.
     pub(super) fn new(unit: Unit, leaves: [FlexTensor; 3], input: &FlexTensor) -> Self {
-        let Unit { filter, packed, running, epsilon, .. } = unit;
+        let Unit { filter, packed, running, share, epsilon, .. } = unit;
         let [batch, height, width, _] = dims(input);
         let conv = Conv::new(filter, batch, height, width).expect("padding fits any image");
         let running = running.map(|statistics| statistics.map(plain));
         let [weight, gamma, beta] = leaves;
-        Self { conv, packed, running, epsilon, weight, gamma, beta }
+        Self { conv, packed, running, share, epsilon, weight, gamma, beta }
     }
 
     fn filter(&self) -> &Filter {
@@ -106,12 +112,16 @@ impl Layer {
             self.packed.unfold();
             conv::forward_with_moments(&self.conv, weights, input, &mut convolved)
         });
+        let statistics = match self.running {
+            None => across::moments(&self.share, statistics),
+            Some(_) => statistics,
+        };
         Convolved { layer: self, values: convolved, statistics }
     }
 }
 
 impl Convolved {
-    /// Mean and variance of the batch, if it was normalized by them.
+    /// Mean and variance of the batch on all ranks, if it was normalized by them.
     pub(super) fn moments(&self) -> Option<Moments> {
         self.layer.running.is_none().then(|| self.statistics.clone())
     }
@@ -142,11 +152,14 @@ impl Convolved {
     ) -> Differentiated {
         let Self { layer, mut values, statistics } = self;
         let norm = layer.norm(&statistics.mean, &statistics.variance);
-        let backward = match layer.running {
-            None => batch_norm::backward,
-            Some(_) => batch_norm::backward_running,
+        let isa = Isa::detect();
+        let (gamma, beta) = match layer.running {
+            None => {
+                let whole = |mine: &Sums| across::sums(&layer.share, mine);
+                backward_in_parts(isa, &norm, &mut values, activation, grad, shortcut, whole)
+            }
+            Some(_) => backward_running(isa, &norm, &mut values, activation, grad, shortcut),
         };
-        let (gamma, beta) = backward(Isa::detect(), &norm, &mut values, activation, grad, shortcut);
         Differentiated { layer, grad: values, gamma, beta }
     }
 }

@@ -2,6 +2,7 @@
 
 use burn::tensor::Tensor;
 use pinpoint::{
+    collective::Share,
     config::{Backbone, Kernels, ModelConfig, Stem},
     device,
     model::{Branch, Pass, params, resnet::Resnet},
@@ -97,7 +98,8 @@ impl Case {
             values(network.forward(images.clone(), Pass::Evaluate(Branch::Whole)).inner()),
         );
 
-        let features = network.forward(images, Pass::Train(Branch::Whole));
+        let batch = Share::whole(images.dims()[0]);
+        let features = network.forward(images, Pass::Train(Branch::Whole, batch));
         let shape = features.dims();
         assert_eq!(shape.to_vec(), self.fixture.counts(&format!("{name}/shape")));
         near("trained", values(features.clone().inner()));

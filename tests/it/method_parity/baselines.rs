@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::Tensor;
 use pinpoint::{
+    collective::Share,
     config::{Backbone, Cells, Config, MaskConfig, Stage},
     data::loader::{Batch, SupervisedBatch},
     device,
@@ -57,14 +58,21 @@ fn batch([height, width]: [usize; 2], labels: &[usize]) -> Batch {
         samples: (0..labels.len()).collect(),
         height,
         width,
+        blank: false,
     }
 }
 
 /// Compares one step's loss, mistakes, gradients and effect on the statistics.
 fn assert_step<L: Learner>(name: &str, learner: &L, config: &Config, batch: &BatchOf<L>) {
-    let device = device::cpu();
+    let (device, images): (_, &Batch) = (device::cpu(), batch.as_ref());
     let network = fill_in(learner.network(config, 3, &device.clone().autodiff()), 0);
-    let context = StepContext { config, epoch: 0, device: &device, mean_colour: [0.0; 3] };
+    let context = StepContext {
+        config,
+        epoch: 0,
+        device: &device,
+        mean_colour: [0.0; 3],
+        share: Share::whole(images.labels.len()),
+    };
     let learned = learner.learn(&network, batch, &context);
     let fixture = fixture();
     fixture.assert_close(&format!("{name}/loss"), &[learned.terms.localizer as f32], LOSSES);

@@ -2,6 +2,7 @@
 
 use burn::tensor::Tensor;
 use pinpoint::{
+    collective::Share,
     config::{
         Backbone, Config, Evidence, Kernels, LossConfig, MaskConfig, MaskGradient, ModelConfig,
         PoolConfig, Semantics, Stem,
@@ -82,7 +83,12 @@ fn what_the_localizer_says_of_intact_images_agrees() {
         let rules = Rules::new(&case.config);
         let keep = case.dropout.localizer.as_deref();
         let images = case.images().autodiff();
-        let response = case.model().localize(images, Pass::Train(Branch::Whole), &rules, keep);
+        let response = case.model().localize(
+            images,
+            Pass::Train(Branch::Whole, Share::whole(BATCH)),
+            &rules,
+            keep,
+        );
         let found: Vec<f32> = sample_predictions(response.scores, &case.labels)
             .iter()
             .flat_map(|said| [f32::from(said.correct), said.confidence, said.loss])
@@ -198,6 +204,7 @@ impl Case {
             mean_colour: [0.0; 3],
             size: Barrier::at(&self.config.loss.size, 0),
             frozen: false,
+            share: Share::whole(BATCH),
         };
         step.run()
     }

@@ -19,6 +19,17 @@ pub enum Activation<'a> {
     ReluOf(&'a [f32]),
 }
 
+/// What the gradient at each pixel needs to know of all pixels of the batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sums {
+    /// Sum of the gradient times the normalized input: the gradient of `gamma`.
+    pub gamma: Vec<f32>,
+    /// Sum of the gradient: the gradient of `beta`.
+    pub beta: Vec<f32>,
+    /// Pixels they were taken from.
+    pub pixels: usize,
+}
+
 /// Gradient of a batch norm in training, whose `norm.mean` and `norm.variance` are the batch's own.
 ///
 /// `values` are the input, and become its gradient. `grad` is the gradient of the output, and
@@ -32,18 +43,36 @@ pub fn backward(
     grad: &mut [f32],
     residual: bool,
 ) -> (Vec<f32>, Vec<f32>) {
+    backward_in_parts(isa, norm, values, activation, grad, residual, Sums::clone)
+}
+
+/// The same for one part of a batch, whose `norm.mean` and `norm.variance` are the whole batch's.
+///
+/// `whole` is given the part's sums and gives those of all parts together. Returns the part's
+/// share of the gradients of `gamma` and `beta`.
+pub fn backward_in_parts(
+    isa: Isa,
+    norm: &BatchNorm<'_>,
+    values: &mut [f32],
+    activation: Activation<'_>,
+    grad: &mut [f32],
+    residual: bool,
+    whole: impl FnOnce(&Sums) -> Sums,
+) -> (Vec<f32>, Vec<f32>) {
     let gate = Gate::new(norm, activation);
-    let (grad_gamma, grad_beta) = gate.reduce(isa, values, grad);
-    let pixels = (values.len() / norm.channels()) as f32;
+    let (gamma, beta) = gate.reduce(isa, values, grad);
+    let part = Sums { gamma, beta, pixels: values.len() / norm.channels() };
+    let whole = whole(&part);
+    let pixels = whole.pixels as f32;
     let (scale, inverse) = (&gate.scale, norm.inverse_deviations());
-    let slope = |c: usize| -scale[c] * inverse[c] * grad_gamma[c] / pixels;
-    let offset = |c: usize| -scale[c] * grad_beta[c] / pixels;
+    let slope = |c: usize| -scale[c] * inverse[c] * whole.gamma[c] / pixels;
+    let offset = |c: usize| -scale[c] * whole.beta[c] / pixels;
     let terms = Terms {
         slope: (0..norm.channels()).map(slope).collect(),
         offset: (0..norm.channels()).map(offset).collect(),
     };
     gate.spread(isa, &terms, values, grad, residual);
-    (grad_gamma, grad_beta)
+    (part.gamma, part.beta)
 }
 
 /// Gradient of a batch norm in evaluation, whose `norm.mean` and `norm.variance` are constants.

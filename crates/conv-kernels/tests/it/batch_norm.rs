@@ -2,7 +2,7 @@
 
 use conv_kernels::{
     Isa,
-    batch_norm::{self, Activation, BatchNorm, Moments},
+    batch_norm::{self, Activation, BatchNorm, Moments, Sums},
 };
 use proptest::prelude::*;
 
@@ -182,5 +182,43 @@ fn running_statistics_are_constants_to_the_gradient() {
             false,
         );
         assert_eq!((values, gamma, beta), ([10.0, 0.0], vec![5.0], vec![5.0]));
+    }
+}
+
+#[test]
+fn parts_of_a_batch_that_know_each_other_s_sums_have_the_gradient_of_the_whole() {
+    let (channels, isa) = (3, Isa::detect());
+    let (input, grad) = (noise(1, 30), noise(2, 30));
+    let (gamma, beta) = (noise(3, channels), noise(4, channels));
+    let Moments { mean, variance, .. } = Moments::measure(isa, &input, channels);
+    let norm = BatchNorm {
+        mean: &mean,
+        variance: &variance,
+        gamma: &gamma,
+        beta: &beta,
+        epsilon: EPSILON,
+    };
+    let (mut expected, mut past) = (input.clone(), grad.clone());
+    let (of_gamma, of_beta) =
+        batch_norm::backward(isa, &norm, &mut expected, Activation::Relu, &mut past, false);
+
+    let whole = Sums { gamma: of_gamma.clone(), beta: of_beta.clone(), pixels: 10 };
+    let (mut found, mut parts) = (Vec::new(), Vec::new());
+    for pixels in [0..4, 4..10] {
+        let here = pixels.start * channels..pixels.end * channels;
+        let (mut values, mut grad) = (input[here.clone()].to_vec(), grad[here].to_vec());
+        let whole = |part: &Sums| {
+            assert_eq!(part.pixels, pixels.len());
+            parts.push(part.clone());
+            whole.clone()
+        };
+        let relu = Activation::Relu;
+        batch_norm::backward_in_parts(isa, &norm, &mut values, relu, &mut grad, false, whole);
+        found.extend(values);
+    }
+    assert_eq!(found, expected);
+    for c in 0..channels {
+        assert!((parts[0].gamma[c] + parts[1].gamma[c] - of_gamma[c]).abs() < 1e-5);
+        assert!((parts[0].beta[c] + parts[1].beta[c] - of_beta[c]).abs() < 1e-5);
     }
 }

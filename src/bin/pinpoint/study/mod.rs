@@ -15,6 +15,7 @@ use std::{
 
 use anyhow::bail;
 use pinpoint::{
+    collective::Ranks,
     config::{Config, Experiment},
     data::{Dataset, Layout, problem},
     device,
@@ -286,6 +287,7 @@ impl Workplace<'_> {
             device: device::open(&self.study.device)?,
             workers: self.workers,
             every_byte: false,
+            ranks: Ranks::alone(),
         };
         require_memory_of(&task)?;
         let mut watch = Watch {

@@ -6,7 +6,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{LocalizerPass, Step, each};
+use super::{LocalizerPass, Step, each, shown};
 use crate::{
     method::gradient::{GradientSum, accumulate},
     model::Pass,
@@ -25,10 +25,12 @@ impl Step<'_> {
         let mut recursion = self.start();
         let (masks, mask_gradients) = (each(mask), each(mask_gradient));
         for pass in passes {
-            let labels = self.labels_of(&pass.active);
+            let shown = shown(&pass.active);
+            let labels = self.labels_of(&shown);
             // The statistics were moved by the first time.
-            let response = self.localize(&recursion, &pass.active, self.pass(Pass::TrainOnly));
-            let loss = self.localizer_loss(&response, &labels);
+            let statistics = self.pass(Pass::TrainOnly(pass.share));
+            let response = self.localize(&recursion, &shown, statistics);
+            let mut loss = self.localizer_loss(&response, &labels);
             let constant = response.detached().mask(self.size(), &self.rules());
 
             // The maximum of Eq. 10 passes its gradient to the pass that attains it.
@@ -37,10 +39,13 @@ impl Step<'_> {
                 let attains = (mask * trust).equal(masks[i].clone()).float();
                 mask_gradients[i].clone() * attains * trust
             });
-            let attained = Tensor::cat(attained.collect(), 0).autodiff();
-            let loss = loss + (response.mask(self.size(), &self.rules()) * attained).sum();
+            let attained: Vec<Tensor<4>> = attained.collect();
+            if !attained.is_empty() {
+                let attained = Tensor::cat(attained, 0).autodiff();
+                loss = loss + (response.mask(self.size(), &self.rules()) * attained).sum();
+            }
             self.accumulate_and_erase(&mut recursion, pass, constant);
-            accumulate(gradients, self.model, loss.backward());
+            accumulate(gradients, self.model, loss.backward(), &pass.share);
         }
     }
 }

@@ -39,6 +39,7 @@ fn step<'a>(config: &'a Config, model: &'a Model, rounds: usize) -> Step<'a> {
         mean_colour: [0.25; 3],
         size: Barrier::at(&config.loss.size, 0),
         frozen: false,
+        share: Share::whole(2),
     }
 }
 

@@ -1,0 +1,294 @@
+//! Processes that train one network together, each on its part of every batch.
+//!
+//! What they tell each other is put together in rank order, by everybody alike: the same
+//! number of processes gives the same bytes, and all of them hold the same weights without
+//! ever sending any.
+
+#[cfg(feature = "mpi")]
+mod mpi;
+#[cfg(test)]
+pub(crate) mod threads;
+
+use std::{fmt, ops::Range};
+
+#[cfg(feature = "mpi")]
+pub use self::mpi::{Mpi, start};
+use crate::error::{Error, Result};
+
+/// What processes can do together; each call is made by all of them, or none returns.
+pub trait Collective: fmt::Debug + Send + Sync {
+    /// Which of the processes this is, counted from 0.
+    fn rank(&self) -> usize;
+
+    /// How many there are.
+    fn size(&self) -> usize;
+
+    /// What each rank gives, in rank order; all give equally many values.
+    fn all_gather(&self, mine: &[f64]) -> Vec<f64>;
+
+    /// Replaces each value by its sum over the ranks, added in rank order.
+    fn all_reduce(&self, values: &mut [f32]);
+
+    /// Replaces the bytes of every rank by those of `root`.
+    fn broadcast(&self, root: usize, bytes: &mut Vec<u8>);
+}
+
+/// One process, without others.
+#[derive(Debug, Clone, Copy)]
+struct Single;
+
+impl Collective for Single {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn all_gather(&self, mine: &[f64]) -> Vec<f64> {
+        mine.to_vec()
+    }
+
+    fn all_reduce(&self, _: &mut [f32]) {}
+
+    fn broadcast(&self, _: usize, _: &mut Vec<u8>) {}
+}
+
+/// The processes of a training run, seen from one of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Ranks(&'static dyn Collective);
+
+impl PartialEq for Ranks {
+    fn eq(&self, other: &Self) -> bool {
+        (self.rank(), self.size()) == (other.rank(), other.size())
+    }
+}
+
+impl Eq for Ranks {}
+
+impl Ranks {
+    /// One process, without others.
+    pub const fn alone() -> Self {
+        Self(&Single)
+    }
+
+    /// Processes that live as long as the program does.
+    pub fn new(collective: &'static dyn Collective) -> Self {
+        Self(collective)
+    }
+
+    /// Which of the processes this is, counted from 0.
+    pub fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    /// How many there are.
+    pub fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    /// Whether there are no others.
+    pub fn is_alone(&self) -> bool {
+        self.size() == 1
+    }
+
+    /// Whether this is the process that writes the run and speaks to the user.
+    pub fn is_first(&self) -> bool {
+        self.rank() == 0
+    }
+
+    /// The part of each batch that is this rank's.
+    pub fn part(&self) -> Part {
+        Part { index: self.rank(), of: self.size() }
+    }
+
+    /// What each rank gives, in rank order; all give equally many values.
+    pub fn all_gather(&self, mine: &[f64]) -> Vec<f64> {
+        self.0.all_gather(mine)
+    }
+
+    /// Replaces each value by its sum over the ranks, added in rank order.
+    pub fn all_reduce(&self, values: &mut [f32]) {
+        self.0.all_reduce(values);
+    }
+
+    /// The sum over the ranks of each of a few numbers, added in rank order.
+    pub fn sums<const N: usize>(&self, mine: [f64; N]) -> [f64; N] {
+        if self.is_alone() {
+            return mine;
+        }
+        let all = self.all_gather(&mine);
+        std::array::from_fn(|at| all.chunks_exact(N).map(|one| one[at]).sum())
+    }
+
+    /// Whether any rank says so.
+    pub fn any(&self, mine: bool) -> bool {
+        self.first_that(mine).is_some()
+    }
+
+    /// Lets all ranks fail if one does, each with the message of the first that did.
+    ///
+    /// A rank that stopped alone would leave the others waiting for it.
+    pub fn agree<T>(&self, outcome: Result<T>) -> Result<T> {
+        let Some(rank) = self.first_that(outcome.is_err()) else { return outcome };
+        let mut message = outcome.as_ref().err().map(chain).unwrap_or_default().into_bytes();
+        self.0.broadcast(rank, &mut message);
+        if rank == self.rank() {
+            return outcome;
+        }
+        Err(Error::Rank { rank, message: String::from_utf8_lossy(&message).into_owned() })
+    }
+
+    /// Does what only one process may, and lets all ranks fail if it does.
+    pub fn on_first(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.agree(if self.is_first() { work() } else { Ok(()) })
+    }
+
+    /// Whether all ranks have the same number.
+    pub fn all_equal(&self, number: u32) -> bool {
+        let all = self.all_gather(&[f64::from(number)]);
+        all.iter().all(|&one| one == all[0])
+    }
+
+    fn first_that(&self, mine: bool) -> Option<usize> {
+        if self.is_alone() {
+            return mine.then_some(0);
+        }
+        let all = self.all_gather(&[f64::from(u8::from(mine))]);
+        all.iter().position(|&flag| flag != 0.0)
+    }
+}
+
+/// An error and what caused it, in one line each.
+fn chain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}
+
+/// One of several parts of nearly equal length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Counted from 0.
+    pub index: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Part {
+    /// Everything.
+    pub const WHOLE: Self = Self { index: 0, of: 1 };
+
+    /// What of `len` things is in this part; nothing, if there are fewer things than parts.
+    pub fn range(self, len: usize) -> Range<usize> {
+        let start = |part: usize| part * len / self.of;
+        start(self.index)..start(self.index + 1)
+    }
+}
+
+/// What of a batch is learned from by one rank.
+///
+/// A rank that has no image, or none that is still looked at, computes one that counts for
+/// nothing: batch norm needs everybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// Who learns.
+    pub ranks: Ranks,
+    /// Images of this rank that count.
+    pub mine: usize,
+    /// Images of all ranks.
+    pub all: usize,
+}
+
+impl Share {
+    /// All of a batch.
+    pub const fn whole(images: usize) -> Self {
+        Self { ranks: Ranks::alone(), mine: images, all: images }
+    }
+
+    /// So many images of this rank, and what the other ranks have.
+    pub fn of(ranks: Ranks, mine: usize) -> Self {
+        let [all] = ranks.sums([mine as f64]);
+        Self { ranks, mine, all: all as usize }
+    }
+
+    /// Whether what this rank computes counts.
+    pub fn counts(&self) -> bool {
+        self.mine > 0
+    }
+
+    /// The weight of this rank's mean in the mean of all.
+    pub fn weight(&self) -> f64 {
+        self.mine as f64 / self.all as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use proptest::prelude::*;
+
+    use super::{threads::on_ranks, *};
+
+    #[test]
+    fn sums_are_over_all_ranks_in_rank_order() {
+        for size in [1, 2, 3] {
+            let found = on_ranks(size, |ranks| {
+                let rank = ranks.rank() as f32;
+                // In another order, the sum over 3 ranks would be 1.
+                let mut values = [rank, [1e17, 1.0, -1e17][ranks.rank()]];
+                ranks.all_reduce(&mut values);
+                (values, ranks.sums([f64::from(rank), 1.0]))
+            });
+            let rank_sum = (size * (size - 1) / 2) as f32;
+            for (values, sums) in &found {
+                assert_eq!(values[0], rank_sum);
+                assert_eq!(*sums, [f64::from(rank_sum), size as f64]);
+                assert_eq!(values[1], [1e17, 1e17, 0.0][size - 1]);
+            }
+        }
+    }
+
+    #[test]
+    fn all_ranks_fail_with_the_message_of_the_first_that_did() {
+        let messages = on_ranks(3, |ranks| {
+            let outcome = match ranks.rank() {
+                0 => Ok(()),
+                rank => Err(Error::Run {
+                    path: PathBuf::from("run"),
+                    problem: format!("trouble {rank}"),
+                    remedy: "none".to_owned(),
+                }),
+            };
+            ranks.agree(outcome).unwrap_err().to_string()
+        });
+        assert!(messages.iter().all(|message| message.contains("trouble 1")), "{messages:?}");
+        assert!(messages[0].contains("rank 1") && !messages[1].contains("rank 1"), "{messages:?}");
+        assert!(
+            on_ranks(2, |ranks| ranks.agree(Ok(ranks.rank()))).into_iter().all(|one| one.is_ok())
+        );
+    }
+
+    #[test]
+    fn what_differs_is_noticed_by_everybody() {
+        assert_eq!(on_ranks(2, |ranks| ranks.all_equal(7)), [true, true]);
+        assert_eq!(on_ranks(2, |ranks| ranks.all_equal(ranks.rank() as u32)), [false, false]);
+        assert_eq!(on_ranks(2, |ranks| ranks.any(ranks.rank() == 1)), [true, true]);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_in_order_and_leave_nothing_out(len in 0_usize..40, of in 1_usize..9) {
+            let parts = (0..of).map(|index| Part { index, of }.range(len));
+            prop_assert!(parts.clone().flatten().eq(0..len));
+            let lengths: Vec<usize> = parts.map(|part| part.len()).collect();
+            prop_assert!(lengths.iter().max().unwrap() - lengths.iter().min().unwrap() <= 1);
+        }
+    }
+}
