@@ -75,6 +75,14 @@ pub enum Error {
     #[error("rank {rank}: {message}")]
     Rank { rank: usize, message: String },
 
+    /// Work that needs more memory than there is.
+    #[error("{problem}\nhint: {remedy}")]
+    Memory { problem: String, remedy: String },
+
+    /// Whoever observed the work asked it to stop.
+    #[error("interrupted")]
+    Interrupted,
+
     /// A file could not be read or written.
     #[error("cannot {action} `{}`", .path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },

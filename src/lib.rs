@@ -1,17 +1,67 @@
 //! Pixel-level localization learned from image-level labels.
 //!
-//! Training is one path, and the modules below are declared in its order:
+//! Train on labelled images of your own, which gives a run directory:
 //!
-//! ```text
-//! data ─▶ model ⇄ method ─▶ train
-//!           │
-//! weights ──┴─▶ predict ─▶ metrics ─▶ evaluate ─▶ report
+//! ```no_run
+//! use pinpoint::{TrainRequest, method, train};
+//!
+//! let settings = method::published("probe")?;
+//! let mut request = TrainRequest::new("data/pets", "runs/pets", settings);
+//! request.weights = Some("resnet18.safetensors".into());
+//! train(&request, &mut ())?;
+//! # Ok::<(), pinpoint::Error>(())
 //! ```
 //!
-//! Start at [`train::fit`], at [`method::minmax::Step`], which is the method line by
-//! line, or at [`evaluate::evaluate`]. `docs/method.md` has the equations,
-//! `docs/data.md` says what a dataset may look like, and `ARCHITECTURE.md` has the
-//! rules that keep the parts apart.
+//! Open a run and predict an image in memory, in tiles if it is large:
+//!
+//! ```no_run
+//! use pinpoint::{PredictOptions, Predictor};
+//!
+//! let predictor = Predictor::open("runs/pets", "cpu")?;
+//! let image = image::RgbImage::new(640, 480);
+//! let found = predictor.predict(&image, &PredictOptions::default())?;
+//! println!("{:?}, {:.0} % foreground", found.class_name, 100.0 * found.foreground());
+//! for region in found.regions() {
+//!     println!("{:?}", region.bounds);
+//! }
+//! # Ok::<(), pinpoint::Error>(())
+//! ```
+//!
+//! Score a run on the test images of the dataset that it knows:
+//!
+//! ```no_run
+//! use std::ops::ControlFlow;
+//!
+//! use pinpoint::{EvaluateRequest, evaluate};
+//!
+//! let report = evaluate(&EvaluateRequest::run("runs/pets"), |_| ControlFlow::Continue(()))?;
+//! println!("F1 of the foreground: {:?}", report.evaluation.scores.mean.f1_foreground);
+//! # Ok::<(), pinpoint::Error>(())
+//! ```
+//!
+//! Snap a soft mask of any origin to the edges of its image, by the dense CRF alone:
+//!
+//! ```
+//! use pinpoint::refine::{Preset, refine};
+//!
+//! let image = image::RgbImage::from_fn(8, 4, |x, _| image::Rgb([if x < 4 { 20 } else { 230 }; 3]));
+//! let mask: Vec<f32> = (0..32).map(|i| if i % 8 < 4 { 0.2 } else { 0.8 }).collect();
+//! let snapped = refine(&image, &mask, Preset::Natural)?;
+//! assert!(snapped[0] < 0.2 && snapped[7] > 0.8);
+//! # Ok::<(), pinpoint::Error>(())
+//! ```
+//!
+//! The modules are declared in the order in which data flows through them; each imports only from
+//! those before it:
+//!
+//! ```text
+//! data ─▶ model ⇄ method ─▶ train ─▶ run
+//!                                     └─▶ predict ─▶ evaluate ─▶ report
+//! ```
+//!
+//! `docs/method.md` has the equations, which [`method::minmax::Step`] follows line by line;
+//! `docs/data.md` says what a dataset may look like, and `ARCHITECTURE.md` has the rules that keep
+//! the parts apart.
 #![forbid(unsafe_code)]
 
 mod bilinear;
@@ -55,20 +105,29 @@ pub mod train;
 /// Trained networks as ONNX files.
 pub mod export;
 
-/// What a method says about an image.
-pub mod predict;
-
 /// Score maps snapped to the edges of their image.
 pub mod refine;
 
 /// Scores of masks, boxes and classes against ground truth.
 pub mod metrics;
 
-/// Answers in the formats of other programs.
+/// Class, mask and boxes of an image.
+pub mod predict;
+
+/// Predictions in the formats of other programs.
 pub mod formats;
 
-/// A method's answers on a split, scored.
+/// Predictions of a split, scored.
 pub mod evaluate;
 
 /// Curves, overlays and galleries as pictures.
 pub mod report;
+
+/// Whole tasks in one call.
+pub mod workflow;
+
+pub use config::Config;
+pub use data::Dataset;
+pub use predict::{PredictOptions, Prediction, Predictor};
+pub use report::Report;
+pub use workflow::{EvaluateRequest, TrainRequest, evaluate, train};

@@ -34,7 +34,7 @@ impl Preset {
     }
 }
 
-/// Refines a map of the image's foreground, row by row and in `[0, 1]`, as is the answer.
+/// Refines a map of the image's foreground, row by row and in `[0, 1]`, as is what comes out.
 ///
 /// The two labels are foreground and background; the map is the probability of the first.
 /// An error is a map that has another size or other numbers.
@@ -45,7 +45,11 @@ pub fn refine(image: &RgbImage, map: &[f32], preset: Preset) -> Result<Vec<f32>>
 /// The same with parameters of one's own.
 pub fn refine_with(image: &RgbImage, map: &[f32], params: &Params) -> Result<Vec<f32>> {
     let (width, height) = (image.width() as usize, image.height() as usize);
-    refine_mask(image.as_raw(), width, height, map, params).map_err(Error::Refine)
+    let mut refined =
+        refine_mask(image.as_raw(), width, height, map, params).map_err(Error::Refine)?;
+    // Rounding may leave a probability a hair beyond its range.
+    refined.iter_mut().for_each(|score| *score = score.clamp(0.0, 1.0));
+    Ok(refined)
 }
 
 #[cfg(test)]

@@ -259,6 +259,11 @@ impl DataConfig {
 }
 
 impl PreprocessConfig {
+    /// Images as they are, for what needs no network.
+    pub(crate) fn unchanged() -> Self {
+        Self { upscale_short_side: 0, shrink_short_side: 0, eval_multiple: 1, ..Self::default() }
+    }
+
     fn check(&self, require: &mut Require<'_>) {
         require(self.crop >= 32, "preprocess.crop", "must be at least 32 pixels");
         require(self.crop <= 16_384, "preprocess.crop", "must be at most 16384 pixels");

@@ -1,4 +1,4 @@
-//! What is done with one answered image, on whichever thread is free.
+//! What is done with one predicted image, on whichever thread is free.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::{
         npy,
     },
     error::{Error, Result},
+    method::{ModelOutput, most_probable},
     metrics::{FeatureGrid, ImageCase, ImageSummary, PredictedClass, Protocol, ScoreMap, Sides},
-    predict::{Answer, most_probable},
     refine::{Preset, refine},
 };
 
@@ -33,13 +33,13 @@ pub struct Case<'a> {
     pub summary: &'a ImageSummary,
 }
 
-/// An answered image on its way to be scored.
+/// A predicted image on its way to be scored.
 pub(super) struct Job<'a> {
     pub(super) index: usize,
     pub(super) sample: &'a Sample,
     pub(super) image: RgbImage,
-    /// The answer, or the file that has it.
-    pub(super) answer: Result<Answer, PathBuf>,
+    /// What the model gave, or the file that has it.
+    pub(super) output: Result<ModelOutput, PathBuf>,
     /// What decidability is told from, if it is asked for.
     pub(super) features: Option<FeatureGrid>,
 }
@@ -65,7 +65,7 @@ impl Scored<'_> {
     }
 }
 
-/// How answers are judged: all of a task that any thread may know.
+/// How predictions are judged: all of a task that any thread may know.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Judge {
     pub(super) truth_rule: MaskRule,
@@ -76,20 +76,18 @@ pub(super) struct Judge {
 
 /// Refines the map if asked to, reads the truth, and compares them.
 pub(super) fn score<'a>(judge: &Judge, job: Job<'a>) -> Result<Scored<'a>> {
-    let Job { index, sample, image, answer, features } = job;
+    let Job { index, sample, image, output, features } = job;
     let (width, height) = image.dimensions();
     let limit = judge.max_megapixels;
-    let blame = Blame::of(sample, answer.as_ref().err());
-    let Answer { classifier, localizer, mut map } = match answer {
-        Ok(answer) => answer,
+    let blame = Blame::of(sample, output.as_ref().err());
+    let ModelOutput { classifier, localizer, scores: mut map } = match output {
+        Ok(output) => output,
         Err(file) => saved(&file, (width as usize, height as usize), limit)?,
     };
     // Checked before it is refined, so that the message names the map's own number.
     ScoreMap::new(width as usize, height as usize, &map).map_err(|error| blame.error(&error))?;
     if let Some(preset) = judge.crf {
         map = refine(&image, &map, preset).map_err(|error| blame.error(&error))?;
-        // Rounding may leave a probability a hair beyond its range.
-        map.iter_mut().for_each(|score| *score = score.clamp(0.0, 1.0));
     }
     let truth = mask::read(&sample.truth, judge.truth_rule, (width, height), limit)?;
     let scores = ScoreMap::new(width as usize, height as usize, &map);
@@ -110,8 +108,8 @@ pub(super) fn score<'a>(judge: &Judge, job: Job<'a>) -> Result<Scored<'a>> {
     Ok(Scored { index, sample, image, map, truth, summary })
 }
 
-/// The answer that a file holds; it must have the size of its image.
-fn saved(file: &Path, size: (usize, usize), max_megapixels: u32) -> Result<Answer> {
+/// The scores that a file holds; they must have the size of their image.
+fn saved(file: &Path, size: (usize, usize), max_megapixels: u32) -> Result<ModelOutput> {
     let map = npy::read(file, max_megapixels)?;
     if (map.width, map.height) != size {
         return Err(Error::Image {
@@ -123,7 +121,7 @@ fn saved(file: &Path, size: (usize, usize), max_megapixels: u32) -> Result<Answe
             remedy: "save score maps at the size of their image".to_owned(),
         });
     }
-    Ok(Answer { classifier: None, localizer: None, map: map.values })
+    Ok(ModelOutput { classifier: None, localizer: None, scores: map.values })
 }
 
 fn predicted_class(probabilities: &[f32]) -> PredictedClass {

@@ -31,15 +31,15 @@ use crate::{
     },
     error::{Error, Result},
     metrics::{Bootstrap, Evaluation, Evaluator, ImageSummary, Protocol, Threshold, ThresholdRule},
-    predict::Method,
+    predict::Predictor,
     refine::Preset,
 };
 
 /// Where score maps come from.
 #[derive(Clone, Copy)]
 pub enum MapSource<'a> {
-    /// A method that looks at the images.
-    Method(&'a dyn Method),
+    /// A model that is run on the images.
+    Predictor(&'a Predictor),
     /// A folder of `.npy` files named after the samples, see [`map_names`].
     Maps(&'a Path),
 }
@@ -117,11 +117,11 @@ pub fn evaluate<N: Send>(
 
 /// The threshold of a rule, tuned on the split that the rule names if it has to be.
 ///
-/// `advance` is called for every image that is looked at.
+/// `advance` is called for every image, and may break off.
 pub fn tune(
     rule: ThresholdRule,
     task: &EvaluationTask<'_>,
-    mut advance: impl FnMut(),
+    mut advance: impl FnMut() -> Result<()>,
 ) -> Result<Threshold> {
     if let Some(threshold) = rule.ready() {
         return Ok(threshold);
@@ -133,10 +133,7 @@ pub fn tune(
     let sweep = evaluate(
         &EvaluationTask { split, protocol, features: None, ..*task },
         |_| Ok(()),
-        |()| {
-            advance();
-            Ok(())
-        },
+        |()| advance(),
     )?;
     let best = sweep.sweep.best().ok_or_else(|| Error::Data {
         path: task.dataset.root.clone(),
@@ -169,7 +166,7 @@ impl EvaluationTask<'_> {
     /// The saved map of each sample; none if a method answers.
     fn maps(&self, samples: &[Sample]) -> Result<Vec<PathBuf>> {
         match self.source {
-            MapSource::Method(_) => Ok(Vec::new()),
+            MapSource::Predictor(_) => Ok(Vec::new()),
             MapSource::Maps(folder) => maps::find(folder, samples),
         }
     }
@@ -179,27 +176,23 @@ impl EvaluationTask<'_> {
         let settings =
             EvalSettings { workers: self.workers, max_megapixels: self.data.max_megapixels };
         let preprocess = match self.source {
-            MapSource::Method(method) => method.preprocess().clone(),
-            // No network looks at the images, so they stay as they are.
-            MapSource::Maps(_) => PreprocessConfig {
-                upscale_short_side: 0,
-                shrink_short_side: 0,
-                eval_multiple: 1,
-                ..PreprocessConfig::default()
-            },
+            MapSource::Predictor(predictor) => predictor.preprocess().clone(),
+            MapSource::Maps(_) => PreprocessConfig::unchanged(),
         };
         EvalLoader::new(paths, preprocess, settings)
     }
 
-    /// Answers for an image; what is left to do can be done by any thread.
+    /// Runs the model on an image; what is left to do can be done by any thread.
     fn job<'s>(&self, image: EvalImage, sample: &'s Sample, map: Option<&PathBuf>) -> Job<'s> {
-        let answer = match self.source {
-            MapSource::Method(method) => {
-                Ok(method.answer(&image, self.oracle_label.then_some(sample.label)))
+        let EvalImage { index, input, geometry, rgb } = image;
+        let output = match self.source {
+            MapSource::Predictor(predictor) => {
+                let class = self.oracle_label.then_some(sample.label);
+                Ok(predictor.run(input, &geometry, class))
             }
             MapSource::Maps(_) => Err(map.cloned().unwrap_or_default()),
         };
-        let features = self.features.map(|features| features.of(&image.rgb));
-        Job { index: image.index, sample, image: image.rgb, answer, features }
+        let features = self.features.map(|features| features.of(&rgb));
+        Job { index, sample, image: rgb, output, features }
     }
 }

@@ -1,4 +1,4 @@
-//! Class maps as masks: a classifier says where by what it says what from.
+//! Class activation maps as masks: the map that a class's score is pooled from says where it is.
 //!
 //! The methods differ in how a map is pooled into its class's score; all else,
 //! down to the rule that makes a mask, is the same.
@@ -83,17 +83,17 @@ impl Classifier for Cam {
         self.pool(maps, config, dropout.and_then(|dropout| dropout.localizer).as_deref())
     }
 
-    fn look(
+    fn scores_and_mask(
         &self,
         network: &CamNetwork,
         image: Tensor<4>,
-        told: Option<usize>,
+        class: Option<usize>,
         config: &Config,
     ) -> (Tensor<2>, Tensor<4>) {
         let [_, _, height, width] = image.dims();
         let maps = network.maps(image, Pass::Evaluate(Branch::Whole));
         let scores = self.pool(maps.clone(), config, None);
-        let class = chosen(&scores, told);
+        let class = chosen(&scores, class);
         let (size, stride) = ([height, width], config.model.output_stride);
         let mask = match config.mask.rule {
             Decision::Method => decision::argmax(&maps, class, size, stride, &config.mask),

@@ -11,11 +11,10 @@ use burn::{
 use super::{
     gradient,
     learner::{
-        Finding, Judgement, Learned, Learner, StepContext, Terms, images, input,
-        negative_log_likelihood,
+        Judgement, Learned, Learner, StepContext, Terms, images, input, negative_log_likelihood,
     },
     losses::{cross_entropy, sample_predictions},
-    minmax::examine::most_probable,
+    output::{ModelOutput, most_probable},
 };
 use crate::{
     config::{Backbone, Config, Keep, Stem},
@@ -26,7 +25,7 @@ use crate::{
 /// A network that names the class, and from whose insides a mask is read.
 pub trait Classifier {
     /// What it trains.
-    type Network: Module;
+    type Network: Module + Sync;
 
     /// Lays the settings it was published with over [those of all baselines](baseline).
     fn published(&self, config: &mut Config);
@@ -53,12 +52,12 @@ pub trait Classifier {
 
     /// The scores `[1, C]` and the mask `[1, 1, H, W]` of one image.
     ///
-    /// The mask is of the class [`chosen`] by the scores, or of the one it is `told`.
-    fn look(
+    /// The mask is of the `class` given, or else of the one [`chosen`] by the scores.
+    fn scores_and_mask(
         &self,
         network: &Self::Network,
         image: Tensor<4>,
-        told: Option<usize>,
+        class: Option<usize>,
         config: &Config,
     ) -> (Tensor<2>, Tensor<4>);
 
@@ -89,9 +88,9 @@ pub fn baseline(config: &mut Config) {
     config.optimizer.weight_decay = 1e-4;
 }
 
-/// The class that a mask is of: the one told, or else the one with the highest score.
-pub fn chosen(scores: &Tensor<2>, told: Option<usize>) -> usize {
-    told.unwrap_or_else(|| most_probable(&values(scores.clone().inner())))
+/// The class that a mask is of: the one given, or else the one with the highest score.
+pub fn chosen(scores: &Tensor<2>, class: Option<usize>) -> usize {
+    class.unwrap_or_else(|| most_probable(&values(scores.clone().inner())))
 }
 
 impl<C: Classifier> Learner for C {
@@ -149,18 +148,18 @@ impl<C: Classifier> Learner for C {
         Judgement { mistake, loss: negative_log_likelihood(&probabilities, *label) }
     }
 
-    fn find(
+    fn localize(
         &self,
         network: &C::Network,
         image: Tensor<4>,
-        told: Option<usize>,
+        class: Option<usize>,
         config: &Config,
-    ) -> Finding {
-        let (scores, mask) = self.look(network, image, told, config);
-        Finding {
+    ) -> ModelOutput {
+        let (scores, mask) = self.scores_and_mask(network, image, class, config);
+        ModelOutput {
             classifier: Some(values(softmax(scores.inner(), 1))),
             localizer: None,
-            mask: values(mask.inner()),
+            scores: values(mask.inner()),
         }
     }
 

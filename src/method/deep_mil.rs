@@ -1,4 +1,4 @@
-//! Deep MIL: what a classifier attends to is where it is.
+//! Deep MIL: the attention of a classifier is the mask.
 
 use burn::tensor::{Device, Tensor};
 
@@ -35,17 +35,17 @@ impl Classifier for DeepMil {
         network.attend(images, pass).scores
     }
 
-    fn look(
+    fn scores_and_mask(
         &self,
         network: &AttentionNetwork,
         image: Tensor<4>,
-        told: Option<usize>,
+        class: Option<usize>,
         config: &Config,
     ) -> (Tensor<2>, Tensor<4>) {
         let [_, _, height, width] = image.dims();
         let size = [height, width];
         let Response { scores, maps } = network.attend(image, Pass::Evaluate(Branch::Whole));
-        let class = chosen(&scores, told);
+        let class = chosen(&scores, class);
         let [_, classes, h, w] = maps.dims();
         let attention = maps.slice_dim(1, class..class + 1);
         let stride = config.model.output_stride;

@@ -48,7 +48,7 @@ impl GradCam {
         self,
         network: &CamNetwork,
         image: Tensor<4>,
-        told: Option<usize>,
+        class: Option<usize>,
         config: &Config,
     ) -> (Tensor<2>, Tensor<4>) {
         let (stage, pass) = (config.grad_cam.stage.index(), Pass::Evaluate(Branch::Whole));
@@ -57,7 +57,7 @@ impl GradCam {
         let network = network.clone().no_grad().train();
         let leaf = features.clone().autodiff().require_grad();
         let scores = pooling::mean(network.maps_from(stage, leaf.clone(), pass));
-        let class = chosen(&scores, told);
+        let class = chosen(&scores, class);
         let mut gradients = scores.clone().slice_dim(1, class..class + 1).sum().backward();
         let gradient = leaf.grad_remove(&mut gradients).expect("the score depends on the features");
         (scores.inner(), self.weigh(features, gradient))
@@ -109,15 +109,15 @@ impl Classifier for GradCam {
         Cam::Average.scores(network, images, pass, config, drawn)
     }
 
-    fn look(
+    fn scores_and_mask(
         &self,
         network: &CamNetwork,
         image: Tensor<4>,
-        told: Option<usize>,
+        class: Option<usize>,
         config: &Config,
     ) -> (Tensor<2>, Tensor<4>) {
         let [_, _, height, width] = image.dims();
-        let (scores, map) = self.map(network, image, told, config);
+        let (scores, map) = self.map(network, image, class, config);
         // The stem divides by four, and each later stage by two until the output stride is reached.
         let stride = (4 << config.grad_cam.stage.index()).min(config.model.output_stride);
         (scores, decision::min_max(map, [height, width], stride, &config.mask))

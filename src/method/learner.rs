@@ -1,4 +1,4 @@
-//! What a method must be able to do to be trained and asked.
+//! What a method must be able to do: learn from batches, and localize with what it learned.
 
 use burn::{
     module::Module,
@@ -8,22 +8,20 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     GradientSum,
-    tiles::{TiledFinding, Tiling},
+    output::ModelOutput,
+    tiles::{LargeImage, Tiling},
 };
 use crate::{
     collective::Share,
     config::Config,
-    data::{
-        loader::{Batch, EvalImage, Supervision},
-        preprocess::{InputView, Size},
-    },
+    data::loader::{Batch, EvalImage, Supervision},
     model::{Pass, layers::tensor},
 };
 
 /// A method that learns where objects are.
 pub trait Learner {
     /// What it trains.
-    type Network: Module;
+    type Network: Module + Sync;
 
     /// What it learns from, which is also all that it can see of the truth.
     type Supervision: Supervision;
@@ -72,27 +70,28 @@ pub trait Learner {
         context: &StepContext<'_>,
     ) -> Judgement;
 
-    /// What the network says about one image of `[1, 3, H, W]`.
+    /// Class and pixel scores of one image of `[1, 3, H, W]`, at that size.
     ///
-    /// A mask that depends on the class is of the one it is `told`, or else of the
-    /// one that the network finds most probable.
-    fn find(
+    /// Where the mask depends on the class, it is of the `class` given, or else of the one that
+    /// the network finds most probable.
+    fn localize(
         &self,
         network: &Self::Network,
         image: Tensor<4>,
-        told: Option<usize>,
+        class: Option<usize>,
         config: &Config,
-    ) -> Finding;
+    ) -> ModelOutput;
 
-    /// What the network says about an image too large to be held; none if it must see it whole.
-    fn find_in_tiles(
+    /// The same for an image too large to be held, with scores at its own size; none if the
+    /// network must see it whole.
+    fn localize_tiled(
         &self,
         _network: &Self::Network,
-        _input: &InputView<'_>,
+        _image: LargeImage<'_>,
         _tiling: Tiling,
         _config: &Config,
         _device: &Device,
-    ) -> Option<TiledFinding> {
+    ) -> Option<ModelOutput> {
         None
     }
 
@@ -140,7 +139,7 @@ pub struct Learned {
     pub gradients: GradientSum,
     /// Images that were named wrongly; a segmenter counts the share of wrong pixels of each.
     pub mistakes: f64,
-    /// How many images the network looked at, again ones included.
+    /// How many images went through the localizer, those of erasing rounds included.
     pub localizer_passes: usize,
 }
 
@@ -162,17 +161,6 @@ pub struct Judgement {
     pub mistake: f64,
     /// What training minimizes, without evidence about the background.
     pub loss: f64,
-}
-
-/// What a network says about an image, at the resolution of its input.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Finding {
-    /// Probability of each class; none if it does not classify.
-    pub classifier: Option<Vec<f32>>,
-    /// Probability of each class by the localizer, if that is another one.
-    pub localizer: Option<Vec<f32>>,
-    /// Soft mask, row by row, 1 is foreground; one half is where the method itself would cut.
-    pub mask: Vec<f32>,
 }
 
 impl Terms {
@@ -214,8 +202,8 @@ pub(crate) fn images(batch: &Batch, device: &Device) -> Tensor<4> {
 
 /// The network's input for an image to evaluate, `[1, 3, H, W]`.
 pub(crate) fn input(image: &EvalImage, device: &Device) -> Tensor<4> {
-    let Size { width, height } = image.geometry.padded;
-    tensor(image.input.clone(), [1, 3, height as usize, width as usize], device)
+    let [height, width] = image.geometry.padded.rows_columns();
+    tensor(image.input.clone(), [1, 3, height, width], device)
 }
 
 /// Cross-entropy of probabilities against a label.

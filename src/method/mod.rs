@@ -1,9 +1,9 @@
-//! What a step of training does: our method and its baselines.
+//! What a training step does, and what a trained network says about an image: our method and its
+//! baselines.
 //!
-//! A method is a [`Learner`](crate::method::Learner): the network it trains, what a
-//! step does, and what the trained network says about an image. Most baselines only read
-//! their mask from a [`Classifier`](crate::method::Classifier). Adding one is a file
-//! here and a line in the registry.
+//! A method is a [`Learner`](crate::method::Learner). Most baselines are a
+//! [`Classifier`](crate::method::Classifier) whose maps or gradients give the mask. Adding one
+//! is a file here and a line in the registry.
 
 /// Min-max entropy with recursive erasing.
 pub mod minmax;
@@ -41,13 +41,16 @@ pub mod decision;
 /// What a method must be able to do.
 pub mod learner;
 
+mod output;
+
 /// Images of any size, seen through overlapping windows.
 pub mod tiles;
 
 pub use self::{
     classifier::Classifier,
     gradient::GradientSum,
-    learner::{Finding, Judgement, Learned, Learner, StepContext, Terms},
+    learner::{Judgement, Learned, Learner, StepContext, Terms},
+    output::{ModelOutput, most_probable},
 };
 use crate::{
     config::{Config, Experiment, GradCamConfig, MaskConfig},
@@ -55,20 +58,8 @@ use crate::{
     model::known::KnownFile,
 };
 
-/// Something to do with whichever method a name stands for.
-pub trait Visitor {
-    /// What comes of it.
-    type Output;
-
-    /// Does it with a method that learns batch by batch.
-    fn visit<L: Learner + 'static>(self, learner: L) -> Self::Output;
-
-    /// Does it with the probe, which learns from all images at once.
-    fn visit_probe(self) -> Self::Output;
-}
-
 macro_rules! registry {
-    ($($name:literal => $learner:expr, $about:literal;)*) => {
+    ($dollar:tt $($name:literal => $learner:expr, $about:literal;)*) => {
         /// The methods that can be trained, as `--method` and `method = "…"` name them.
         pub const NAMES: &[&str] = &["probe", $($name),*];
 
@@ -76,57 +67,59 @@ macro_rules! registry {
         pub const ABOUT: &[&str] =
             &["min-max entropy on frozen features: masks in a minute, by labels alone", $($about),*];
 
-        fn dispatch<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
-            match name {
-                "probe" => Some(visitor.visit_probe()),
-                $($name => Some(visitor.visit($learner)),)*
-                _ => None,
-            }
+        /// Computes the first expression with the [`Learner`] that a name stands for, or the
+        /// second one for the probe, which learns from all images at once and not by batches.
+        macro_rules! with_method {
+            ($dollar method:expr, $dollar learner:ident => $dollar body:expr, probe => $dollar probe:expr) => {
+                match $dollar method {
+                    "probe" => Ok($dollar probe),
+                    $($name => {
+                        let $dollar learner = $learner;
+                        Ok($dollar body)
+                    })*
+                    unknown => Err($crate::method::unknown(unknown)),
+                }
+            };
         }
+        pub(crate) use with_method;
     };
 }
 
-registry! {
-    "minmax" => minmax::Minmax, "min-max entropy with recursive erasing: ours";
-    "cam-avg" => cam::Cam::Average, "class maps, pooled by their mean";
-    "cam-max" => cam::Cam::Max, "class maps, pooled by their maximum";
-    "cam-lse" => cam::Cam::LogSumExp, "class maps, pooled by log-sum-exp";
-    "wildcat" => cam::Cam::Wildcat, "several maps per class, pooled by their highest and lowest cells";
-    "deep-mil" => deep_mil::DeepMil, "attention per class";
-    "grad-cam" => grad_cam::GradCam::Plain, "features weighed by the gradient of a class's score";
-    "grad-cam++" => grad_cam::GradCam::PlusPlus, "the same, positive gradients of decisive cells";
-    "layer-cam" => grad_cam::GradCam::Layer, "the same, positive gradients cell by cell";
-    "unet" => unet::FullSupervision, "full supervision by masks: the upper bound";
+registry! { $
+    "minmax" => crate::method::minmax::Minmax, "min-max entropy with recursive erasing: ours";
+    "cam-avg" => crate::method::cam::Cam::Average, "class maps, pooled by their mean";
+    "cam-max" => crate::method::cam::Cam::Max, "class maps, pooled by their maximum";
+    "cam-lse" => crate::method::cam::Cam::LogSumExp, "class maps, pooled by log-sum-exp";
+    "wildcat" => crate::method::cam::Cam::Wildcat,
+        "several maps per class, pooled by their highest and lowest cells";
+    "deep-mil" => crate::method::deep_mil::DeepMil, "attention per class";
+    "grad-cam" => crate::method::grad_cam::GradCam::Plain,
+        "features weighed by the gradient of a class's score";
+    "grad-cam++" => crate::method::grad_cam::GradCam::PlusPlus,
+        "the same, positive gradients of decisive cells";
+    "layer-cam" => crate::method::grad_cam::GradCam::Layer,
+        "the same, positive gradients cell by cell";
+    "unet" => crate::method::unet::FullSupervision, "full supervision by masks: the upper bound";
 }
 
-/// Does something with the method of that name.
-pub fn with<V: Visitor>(name: &str, visitor: V) -> Result<V::Output> {
-    dispatch(name, visitor).ok_or_else(|| {
-        let known: Vec<String> = NAMES.iter().map(|name| format!("`{name}`")).collect();
-        Error::Setting(vec![format!(
-            "`method` is `{name}`, which cannot be trained; there are {}",
-            known.join(", ")
-        )])
-    })
+/// The error of a name that stands for no method.
+pub(crate) fn unknown(name: &str) -> Error {
+    let known: Vec<String> = NAMES.iter().map(|name| format!("`{name}`")).collect();
+    Error::Setting(vec![format!(
+        "`method` is `{name}`, which cannot be trained; there are {}",
+        known.join(", ")
+    )])
 }
 
 /// The settings a method was published with, as far as they do not depend on the dataset.
 pub fn published(name: &str) -> Result<Config> {
-    struct Published(String);
-    impl Visitor for Published {
-        type Output = Config;
-        fn visit<L: Learner + 'static>(self, learner: L) -> Config {
-            let mut config = Config { method: self.0, ..Config::default() };
-            learner.published(&mut config);
-            config
-        }
-        fn visit_probe(self) -> Config {
-            let mut config = Config { method: self.0, ..Config::default() };
-            probe::recommended(&mut config);
-            config
-        }
-    }
-    with(name, Published(name.to_owned()))
+    let mut config = Config { method: name.to_owned(), ..Config::default() };
+    with_method!(
+        name,
+        learner => Learner::published(&learner, &mut config),
+        probe => probe::recommended(&mut config)
+    )?;
+    Ok(config)
 }
 
 /// The settings of one row of an experiment, over what its method was published with.
@@ -143,17 +136,14 @@ pub fn settings(experiment: &Experiment, row: &str, weights: Option<&KnownFile>)
 
 /// What of the settings decides the training: runs that agree in it learn the same weights.
 pub fn training_settings(config: &Config) -> Result<Config> {
-    struct TrainedAs;
-    impl Visitor for TrainedAs {
-        type Output = (Option<&'static str>, bool);
-        fn visit<L: Learner + 'static>(self, learner: L) -> Self::Output {
-            (learner.trained_as(), L::LEARNS_BY_MASK)
-        }
-        fn visit_probe(self) -> Self::Output {
-            (None, false)
-        }
+    fn facts<L: Learner>(learner: &L) -> (Option<&'static str>, bool) {
+        (learner.trained_as(), L::LEARNS_BY_MASK)
     }
-    let (trained_as, learns_by_mask) = with(&config.method, TrainedAs)?;
+    let (trained_as, learns_by_mask) = with_method!(
+        config.method.as_str(),
+        learner => facts(&learner),
+        probe => (None, false)
+    )?;
     let method = trained_as.unwrap_or(&config.method).to_owned();
     let mask = if learns_by_mask { config.mask.clone() } else { MaskConfig::default() };
     // Gradients are asked for only once the network is trained.

@@ -8,7 +8,8 @@ use burn::tensor::{Device, Tensor, activation::log_softmax};
 use super::{
     classifier::baseline,
     decision, gradient,
-    learner::{Finding, Judgement, Learned, Learner, StepContext, Terms, images, input},
+    learner::{Judgement, Learned, Learner, StepContext, Terms, images, input},
+    output::ModelOutput,
 };
 use crate::{
     config::{Config, Decision},
@@ -98,24 +99,24 @@ impl Learner for FullSupervision {
         Judgement { mistake: wrong.iter().sum(), loss: total / count }
     }
 
-    /// Masks say what is an object, not which: there is no class to be told or found.
-    fn find(
+    /// Masks say what is an object, not which: there is no class to be given or found.
+    fn localize(
         &self,
         network: &Unet,
         image: Tensor<4>,
-        _told: Option<usize>,
+        _class: Option<usize>,
         config: &Config,
-    ) -> Finding {
+    ) -> ModelOutput {
         let [_, _, height, width] = image.dims();
         let probability = foreground(network.forward(image.clone(), Pass::Evaluate(Branch::Whole)));
-        let mask = match config.mask.rule {
+        let scores = match config.mask.rule {
             Decision::Method => probability,
             Decision::MinMax => {
                 let map = tensor(probability, [1, 1, height, width], &image.device());
                 values(decision::min_max(map, [height, width], 1, &config.mask))
             }
         };
-        Finding { classifier: None, localizer: None, mask }
+        ModelOutput { classifier: None, localizer: None, scores }
     }
 
     fn pass(&self, network: &Unet, images: Tensor<4>, pass: Pass, _config: &Config) {

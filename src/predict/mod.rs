@@ -1,58 +1,40 @@
-//! What a method says about an image.
+//! Prediction: a run and an image in, class, mask and boxes out.
+//!
+//! ```text
+//! image ─▶ geometry, input ─▶ Inference (whole, or tile by tile) ─▶ CRF ─▶ threshold ─▶ Prediction
+//! ```
+//!
+//! [`Predictor`] is the one way in, for the command and for other programs.
 
+mod prediction;
+mod predictor;
 mod trained;
 mod trivial;
 
 pub use self::{
-    trained::Trained,
-    trivial::{AllOnes, CentreGaussian, UNTRAINED, untrained},
+    prediction::Prediction,
+    predictor::{PredictOptions, Predictor},
+    trivial::UNTRAINED,
 };
-pub use crate::method::{
-    minmax::examine::{Examination, examine, examine_batch, most_probable},
-    tiles::Tiling,
-};
-use image::RgbImage;
-
+pub use crate::method::tiles::Tiling;
 use crate::{
-    config::PreprocessConfig,
-    data::{loader::EvalImage, preprocess::EvalGeometry},
+    data::preprocess::EvalGeometry,
+    method::{ModelOutput, tiles::LargeImage},
 };
 
-/// What a method says about one image, at the image's own resolution.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    /// Probability of each class, by the classifier; none for a method without one.
-    pub classifier: Option<Vec<f32>>,
-    /// Probability of each class, by the localizer; none for a method without one.
-    pub localizer: Option<Vec<f32>>,
-    /// Soft mask, row by row, 1 is foreground; one half is where the method itself would cut.
-    pub map: Vec<f32>,
-}
-
-/// Something that says where the object is.
-pub trait Method {
-    /// What it is called, in reports and by `--method`.
-    fn name(&self) -> &str;
-
-    /// How images are prepared for it.
-    fn preprocess(&self) -> &PreprocessConfig;
-
-    /// Its answer for one image.
+/// A model that is ready to be run on images: a trained network, or a trivial rule.
+pub(crate) trait Inference: Send + Sync {
+    /// Class and pixel scores of a preprocessed image, at the image's own size.
     ///
-    /// A method whose mask depends on the class takes the class it is `told`,
-    /// or else the one it finds most probable.
-    fn answer(&self, image: &EvalImage, told: Option<usize>) -> Answer;
+    /// `input` is `[3, H, W]` at the geometry's padded size. Where the mask depends on the class,
+    /// it is of the `class` given, or else of the most probable one.
+    fn run(&self, input: Vec<f32>, geometry: &EvalGeometry, class: Option<usize>) -> ModelOutput;
 
-    /// Its answer for an image whose input is too large to be held; none if it must see it whole.
-    fn answer_in_tiles(
-        &self,
-        _image: &RgbImage,
-        _geometry: &EvalGeometry,
-        _tiling: Tiling,
-    ) -> Option<Answer> {
+    /// The same for an image whose input is too large to be held; none if it must be seen whole.
+    fn run_tiled(&self, _image: LargeImage<'_>, _tiling: Tiling) -> Option<ModelOutput> {
         None
     }
 
-    /// How its soft mask comes about and is cut, for the protocol of a report.
+    /// How the soft mask comes about and is cut, for the protocol of a report.
     fn mask_rule(&self) -> String;
 }

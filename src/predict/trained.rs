@@ -1,214 +1,112 @@
-//! A trained network, opened from its run.
+//! Trained networks of every method, opened from their weights.
 
-use std::{fmt, path::Path};
+use std::path::Path;
 
 use burn::{module::Module as _, tensor::Device};
-use image::RgbImage;
 
-use super::{Answer, Method, Tiling};
+use super::{Inference, Tiling};
 use crate::{
-    config::{Config, PreprocessConfig, Refinement},
-    data::{
-        Dataset,
-        loader::EvalImage,
-        preprocess::{EvalGeometry, InputView, Normalizer},
-    },
+    config::Config,
+    data::preprocess::EvalGeometry,
     error::{Error, Result},
-    method::{self, Finding, Learner, Visitor, learner::input, probe::Probe, tiles::TiledFinding},
-    model::weights::{self, Arrays, Noted},
-    run::{RunDir, WeightsNote},
+    method::{Learner, ModelOutput, probe::Probe, tiles::LargeImage, with_method},
+    model::{
+        layers::tensor,
+        weights::{self, Arrays},
+    },
 };
 
-/// A trained network of any method.
-pub struct Trained {
-    classes: Vec<String>,
+/// Builds the network of the settings' method with the weights of a file.
+pub(super) fn open(
+    path: &Path,
+    arrays: Arrays,
+    config: &Config,
+    classes: usize,
+    device: &Device,
+) -> Result<Box<dyn Inference>> {
+    let trained = Settings { config: config.clone(), device: device.clone() };
+    with_method!(
+        config.method.as_str(),
+        learner => Box::new(TrainedLearner::open(learner, path, arrays, classes, trained)?),
+        probe => {
+            let probe = Probe::from_arrays(arrays, path, config, classes, device)?;
+            Box::new(TrainedProbe { probe, trained })
+        }
+    )
+}
+
+/// What a network was trained with, and where it runs.
+struct Settings {
     config: Config,
     device: Device,
-    network: Box<dyn Network>,
-    verified: bool,
 }
 
-/// A network with the method that knows what to ask it, whichever they are.
-trait Network {
-    fn find(&self, image: &EvalImage, told: Option<usize>, of: &Trained) -> Finding;
-    fn find_in_tiles(
-        &self,
-        input: &InputView<'_>,
-        tiling: Tiling,
-        of: &Trained,
-    ) -> Option<TiledFinding>;
-    fn mask_rule(&self, config: &Config) -> String;
-}
-
-struct Opened<L: Learner> {
+/// A network that was trained batch by batch.
+struct TrainedLearner<L: Learner> {
     learner: L,
     network: L::Network,
+    trained: Settings,
 }
 
-impl<L: Learner> Network for Opened<L> {
-    fn find(&self, image: &EvalImage, told: Option<usize>, of: &Trained) -> Finding {
-        self.learner.find(&self.network, input(image, &of.device), told, &of.config)
-    }
-
-    fn find_in_tiles(
-        &self,
-        input: &InputView<'_>,
-        tiling: Tiling,
-        of: &Trained,
-    ) -> Option<TiledFinding> {
-        self.learner.find_in_tiles(&self.network, input, tiling, &of.config, &of.device)
-    }
-
-    fn mask_rule(&self, config: &Config) -> String {
-        self.learner.mask_rule(config)
-    }
-}
-
-impl Network for Probe {
-    fn find(&self, image: &EvalImage, _told: Option<usize>, of: &Trained) -> Finding {
-        self.find(image, &of.config, &of.device)
-    }
-
-    fn find_in_tiles(
-        &self,
-        input: &InputView<'_>,
-        tiling: Tiling,
-        of: &Trained,
-    ) -> Option<TiledFinding> {
-        Some(self.find_in_tiles(input, tiling, &of.config, &of.device))
-    }
-
-    fn mask_rule(&self, config: &Config) -> String {
-        let edges = match config.probe.refine {
-            Refinement::None => "",
-            Refinement::Edges => ", then snapped to edges of the colours",
-        };
-        format!(
-            "odds of foreground, {} by the image's own discriminant and the rest by students, cut \
-             where they fall into two heaps (β = {:.2}), between 1 : e and e : 1{edges}",
-            config.probe.own_image,
-            self.beta()
-        )
-    }
-}
-
-impl Trained {
-    /// Opens the best weights of a run.
-    pub fn open(run: &RunDir, device: &Device) -> Result<Self> {
-        struct Open<'a> {
-            path: &'a Path,
-            arrays: Arrays,
-            config: &'a Config,
-            classes: usize,
-            device: &'a Device,
+impl<L: Learner> TrainedLearner<L> {
+    fn open(
+        learner: L,
+        path: &Path,
+        arrays: Arrays,
+        classes: usize,
+        trained: Settings,
+    ) -> Result<Self> {
+        let network = learner.blank(&trained.config, classes, &trained.device);
+        let (network, loaded) = weights::load(network, path, arrays)?;
+        if !loaded.missing.is_empty() {
+            return Err(Error::Weights {
+                path: path.to_owned(),
+                problem: format!("weights of an incomplete network ({loaded})"),
+                remedy: "give a run as `pinpoint train` wrote it".to_owned(),
+            });
         }
-        impl Visitor for Open<'_> {
-            type Output = Result<Box<dyn Network>>;
-            fn visit<L: Learner + 'static>(self, learner: L) -> Self::Output {
-                let Self { path, arrays, config, classes, device } = self;
-                let network = learner.blank(config, classes, device);
-                let (network, loaded) = weights::load(network, path, arrays)?;
-                if !loaded.missing.is_empty() {
-                    return Err(incomplete(path, &loaded));
-                }
-                Ok(Box::new(Opened { learner, network: network.valid() }))
-            }
-            fn visit_probe(self) -> Self::Output {
-                let Self { path, arrays, config, classes, device } = self;
-                Ok(Box::new(Probe::from_arrays(arrays, path, config, classes, device)?))
-            }
-        }
-        let (config, path) = (run.config()?, run.best());
-        let Noted { arrays, note, verified } = weights::read_with_note::<WeightsNote>(&path)?;
-        run.require_settings(&config, &note)?;
-        let classes = note.classes.len();
-        let open = Open { path: &path, arrays, config: &config, classes, device };
-        let network = method::with(&config.method, open)??;
-        Ok(Self { classes: note.classes, config, device: device.clone(), network, verified })
-    }
-
-    /// What the user should know about the weights.
-    pub fn note(&self) -> Option<&'static str> {
-        (!self.verified).then_some(
-            "the weights are of an older version, without checksums: damage to them would go \
-             unnoticed",
-        )
-    }
-
-    /// The settings it was trained with.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// The classes it tells apart, in the order of its probabilities.
-    pub fn classes(&self) -> &[String] {
-        &self.classes
-    }
-
-    /// Refuses a dataset whose classes are not those the network was trained to tell apart.
-    pub fn require_classes(&self, dataset: &Dataset) -> Result<()> {
-        if self.classes == dataset.classes {
-            return Ok(());
-        }
-        Err(Error::Data {
-            path: dataset.root.clone(),
-            problem: format!(
-                "the dataset's classes ({}) are not those of the run ({})",
-                dataset.classes.join(", "),
-                self.classes.join(", ")
-            ),
-            remedy: "score on data with the same class names, in the same order".to_owned(),
-        })
+        Ok(Self { learner, network: network.valid(), trained })
     }
 }
 
-impl Method for Trained {
-    fn name(&self) -> &str {
-        &self.config.method
+impl<L: Learner + Send + Sync> Inference for TrainedLearner<L> {
+    fn run(&self, input: Vec<f32>, geometry: &EvalGeometry, class: Option<usize>) -> ModelOutput {
+        let Settings { config, device } = &self.trained;
+        let [height, width] = geometry.padded.rows_columns();
+        let input = tensor(input, [1, 3, height, width], device);
+        let output = self.learner.localize(&self.network, input, class, config);
+        ModelOutput { scores: geometry.restore(&output.scores), ..output }
     }
 
-    fn preprocess(&self) -> &PreprocessConfig {
-        &self.config.preprocess
-    }
-
-    fn answer(&self, image: &EvalImage, told: Option<usize>) -> Answer {
-        let Finding { classifier, localizer, mask } = self.network.find(image, told, self);
-        Answer { classifier, localizer, map: image.geometry.restore(&mask) }
-    }
-
-    fn answer_in_tiles(
-        &self,
-        image: &RgbImage,
-        geometry: &EvalGeometry,
-        tiling: Tiling,
-    ) -> Option<Answer> {
-        let normalizer = Normalizer::new(self.config.preprocess.normalization);
-        let input = geometry.view(image, &normalizer);
-        let TiledFinding { classifier, localizer, mask } =
-            self.network.find_in_tiles(&input, tiling, self)?;
-        // An enlarged copy of the image is not needed any more, and the map takes room.
-        drop(input);
-        let map = geometry.restore_rows(|row, left, line| mask.fill(row, left, line));
-        Some(Answer { classifier, localizer, map })
+    fn run_tiled(&self, image: LargeImage<'_>, tiling: Tiling) -> Option<ModelOutput> {
+        let Settings { config, device } = &self.trained;
+        self.learner.localize_tiled(&self.network, image, tiling, config, device)
     }
 
     fn mask_rule(&self) -> String {
-        self.network.mask_rule(&self.config)
+        self.learner.mask_rule(&self.trained.config)
     }
 }
 
-fn incomplete(path: &Path, loaded: &weights::Loaded) -> Error {
-    Error::Weights {
-        path: path.to_owned(),
-        problem: format!("weights of an incomplete network ({loaded})"),
-        remedy: "give a run as `pinpoint train` wrote it".to_owned(),
-    }
+struct TrainedProbe {
+    probe: Probe,
+    trained: Settings,
 }
 
-impl fmt::Debug for Trained {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { classes, config, .. } = self;
-        let mut debug = f.debug_struct("Trained");
-        debug.field("classes", classes).field("config", config).finish_non_exhaustive()
+impl Inference for TrainedProbe {
+    /// The mask is of what tells any class from the others, so that no class need be given.
+    fn run(&self, input: Vec<f32>, geometry: &EvalGeometry, _class: Option<usize>) -> ModelOutput {
+        let Settings { config, device } = &self.trained;
+        let output = self.probe.localize(input, geometry.padded.rows_columns(), config, device);
+        ModelOutput { scores: geometry.restore(&output.scores), ..output }
+    }
+
+    fn run_tiled(&self, image: LargeImage<'_>, tiling: Tiling) -> Option<ModelOutput> {
+        let Settings { config, device } = &self.trained;
+        Some(self.probe.localize_tiled(image, tiling, config, device))
+    }
+
+    fn mask_rule(&self) -> String {
+        self.probe.mask_rule(&self.trained.config)
     }
 }

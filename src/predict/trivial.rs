@@ -1,36 +1,27 @@
-//! Answers that need no training, to see what scores are worth.
+//! Rules that need no training, to see what scores are worth.
 
-use super::{Answer, Method};
+use super::Inference;
 use crate::{
-    config::PreprocessConfig,
-    data::{loader::EvalImage, preprocess::Size},
+    data::preprocess::{EvalGeometry, Size},
+    method::ModelOutput,
 };
 
 /// The methods that need no training, as `--method` names them.
 pub const UNTRAINED: &[&str] = &["all-ones", "centre-gaussian"];
 
 /// The method of that name, if it is one of [`UNTRAINED`].
-pub fn untrained(name: &str) -> Option<Box<dyn Method>> {
+pub(super) fn untrained(name: &str) -> Option<Box<dyn Inference>> {
     match name {
-        "all-ones" => Some(Box::new(AllOnes::default())),
-        "centre-gaussian" => Some(Box::new(CentreGaussian::default())),
+        "all-ones" => Some(Box::new(AllOnes)),
+        "centre-gaussian" => Some(Box::new(CentreGaussian)),
         _ => None,
     }
 }
 
-/// The trivial answer: everything is foreground.
-#[derive(Debug)]
-pub struct AllOnes {
-    preprocess: PreprocessConfig,
-}
+/// Every pixel is foreground.
+struct AllOnes;
 
-impl Default for AllOnes {
-    fn default() -> Self {
-        Self { preprocess: untouched() }
-    }
-}
-
-/// The photographer's answer: what is meant is in the middle.
+/// The object is in the middle of the image.
 ///
 /// A Gaussian about the centre, its spread a quarter of each side, as
 ///
@@ -39,38 +30,11 @@ impl Default for AllOnes {
 /// ```
 ///
 /// so that the cut at one half is an ellipse that spans half of the image each way.
-#[derive(Debug)]
-pub struct CentreGaussian {
-    preprocess: PreprocessConfig,
-}
+struct CentreGaussian;
 
-impl Default for CentreGaussian {
-    fn default() -> Self {
-        Self { preprocess: untouched() }
-    }
-}
-
-/// Leaves images as they are: nothing looks at them.
-fn untouched() -> PreprocessConfig {
-    PreprocessConfig {
-        upscale_short_side: 0,
-        shrink_short_side: 0,
-        eval_multiple: 1,
-        ..PreprocessConfig::default()
-    }
-}
-
-impl Method for AllOnes {
-    fn name(&self) -> &str {
-        "all-ones"
-    }
-
-    fn preprocess(&self) -> &PreprocessConfig {
-        &self.preprocess
-    }
-
-    fn answer(&self, image: &EvalImage, _told: Option<usize>) -> Answer {
-        Answer { classifier: None, localizer: None, map: vec![1.0; image.geometry.original.area()] }
+impl Inference for AllOnes {
+    fn run(&self, _: Vec<f32>, geometry: &EvalGeometry, _: Option<usize>) -> ModelOutput {
+        without_class(vec![1.0; geometry.original.area()])
     }
 
     fn mask_rule(&self) -> String {
@@ -78,22 +42,18 @@ impl Method for AllOnes {
     }
 }
 
-impl Method for CentreGaussian {
-    fn name(&self) -> &str {
-        "centre-gaussian"
-    }
-
-    fn preprocess(&self) -> &PreprocessConfig {
-        &self.preprocess
-    }
-
-    fn answer(&self, image: &EvalImage, _told: Option<usize>) -> Answer {
-        Answer { classifier: None, localizer: None, map: bell(image.geometry.original) }
+impl Inference for CentreGaussian {
+    fn run(&self, _: Vec<f32>, geometry: &EvalGeometry, _: Option<usize>) -> ModelOutput {
+        without_class(bell(geometry.original))
     }
 
     fn mask_rule(&self) -> String {
         "ellipse about the centre, half as wide and as high as the image".to_owned()
     }
+}
+
+fn without_class(scores: Vec<f32>) -> ModelOutput {
+    ModelOutput { classifier: None, localizer: None, scores }
 }
 
 fn bell(Size { width, height }: Size) -> Vec<f32> {
@@ -112,10 +72,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_untrained_method_answers_to_its_name() {
-        for name in UNTRAINED {
-            assert_eq!(untrained(name).unwrap().name(), *name);
-        }
+    fn every_untrained_method_is_found_by_its_name() {
+        assert!(UNTRAINED.iter().all(|name| untrained(name).is_some()));
         assert!(untrained("minmax").is_none());
     }
 

@@ -219,7 +219,7 @@ impl Report {
                 ),
             ),
         ];
-        if let Some(Inputs { weights, images, masks }) = &self.inputs {
+        if let Some(Inputs { weights, images, masks, .. }) = &self.inputs {
             let weights = weights.as_ref().map_or_else(
                 || "drawn".to_owned(),
                 |file| format!("{}, SHA-256 {}", file.name, file.sha256),

@@ -43,14 +43,15 @@ impl Folder {
         Ok(Self { root: root.to_owned(), thumbnails: ThumbnailFile::create(root)? })
     }
 
-    /// Scores a split and keeps what the report will show; `advance` is called for each image.
+    /// Scores a split and keeps what the report will show; `advance` is called for each image
+    /// and may break off.
     ///
     /// Maps are saved of the images that are `saved` by their place in the split.
     pub fn evaluate(
         &mut self,
         task: &EvaluationTask<'_>,
         saved: impl Fn(usize) -> bool + Sync,
-        mut advance: impl FnMut(),
+        mut advance: impl FnMut() -> Result<()>,
     ) -> Result<Evaluation> {
         let Self { root, thumbnails } = self;
         let (maps, names) = (root.join("maps"), map_names(task.dataset.split(task.split)));
@@ -61,8 +62,8 @@ impl Folder {
             Ok(Thumbnail::of(case))
         };
         evaluate(task, look, |thumbnail| {
-            advance();
-            thumbnails.push(&thumbnail)
+            thumbnails.push(&thumbnail)?;
+            advance()
         })
     }
 

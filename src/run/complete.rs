@@ -13,38 +13,42 @@ use crate::{
 /// What a complete run has.
 const PARTS: [&str; 2] = [CONFIG, BEST];
 
-/// Opens a run that is complete and not from the future; all that is missing is told at once.
-pub fn open_run(root: &Path) -> Result<RunDir> {
-    let unusable = |problem: String, remedy: &str| {
-        Err(Error::Run { path: root.to_owned(), problem, remedy: remedy.to_owned() })
-    };
-    if !root.is_dir() {
-        let problem = "there is no such run directory".to_owned();
-        return unusable(problem, "give the directory that `pinpoint train --out` wrote");
+impl RunDir {
+    /// Opens a run to use it: it must be complete and not from the future.
+    ///
+    /// All that is missing is told at once.
+    pub fn open(root: &Path) -> Result<Self> {
+        let unusable = |problem: String, remedy: &str| {
+            Err(Error::Run { path: root.to_owned(), problem, remedy: remedy.to_owned() })
+        };
+        if !root.is_dir() {
+            let problem = "there is no such run directory".to_owned();
+            return unusable(problem, "give the directory that `pinpoint train --out` wrote");
+        }
+        let missing: Vec<String> = PARTS
+            .iter()
+            .filter(|part| !root.join(part).is_file())
+            .map(|part| format!("`{part}`"))
+            .collect();
+        if !missing.is_empty() {
+            return unusable(
+                format!("the run is incomplete, without {}", missing.join(" and ")),
+                "let `pinpoint train --resume` finish it, or give a run directory",
+            );
+        }
+        if let Some(version) = version(&root.join(PARTS[1]))
+            && is_newer(&version, env!("CARGO_PKG_VERSION"))
+        {
+            return unusable(
+                format!(
+                    "the run was written by pinpoint {version}, newer than this {}",
+                    env!("CARGO_PKG_VERSION")
+                ),
+                "update pinpoint",
+            );
+        }
+        Ok(Self::at(root))
     }
-    let missing: Vec<String> = PARTS
-        .iter()
-        .filter(|part| !root.join(part).is_file())
-        .map(|part| format!("`{part}`"))
-        .collect();
-    if !missing.is_empty() {
-        return unusable(
-            format!("the run is incomplete, without {}", missing.join(" and ")),
-            "let `pinpoint train --resume` finish it, or give a run directory",
-        );
-    }
-    if let Some(version) = version(&root.join(PARTS[1]))
-        && is_newer(&version, env!("CARGO_PKG_VERSION"))
-    {
-        return unusable(
-            format!(
-                "the run was written by pinpoint {version}, newer than this {}",
-                env!("CARGO_PKG_VERSION")
-            ),
-            "update pinpoint",
-        );
-    }
-    RunDir::open(root)
 }
 
 /// Which pinpoint wrote a weight file; none if it cannot be told, which is for its reader to say.
@@ -73,9 +77,9 @@ mod tests {
     #[test]
     fn everything_that_is_missing_is_told_at_once() {
         let folder = tempfile::tempdir().unwrap();
-        let message = open_run(folder.path()).unwrap_err().to_string();
+        let message = RunDir::open(folder.path()).unwrap_err().to_string();
         assert!(message.contains("`config.toml` and `weights/best.safetensors`"), "{message}");
-        let message = open_run(&folder.path().join("gone")).unwrap_err().to_string();
+        let message = RunDir::open(&folder.path().join("gone")).unwrap_err().to_string();
         assert!(message.contains("no such run"), "{message}");
     }
 
@@ -88,7 +92,7 @@ mod tests {
             let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
             bytes.extend_from_slice(header.as_bytes());
             fs::write(folder.path().join("weights/best.safetensors"), bytes).unwrap();
-            open_run(folder.path())
+            RunDir::open(folder.path())
         };
         let newer = r#"{"__metadata__":{"pinpoint":"{\"version\":\"99.1.0\",\"x\":1}"}}"#;
         let message = open(newer).unwrap_err().to_string();

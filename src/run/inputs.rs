@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Read as _, Seek as _, SeekFrom},
-    path::Path,
+    path::{self, Path, PathBuf},
 };
 
 use rayon::prelude::*;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{INPUTS, RunDir};
 use crate::{
-    data::{Dataset, Sample},
+    data::{Dataset, Layout, Sample},
     digest::Digest,
     error::{Error, Result},
     regular,
@@ -26,6 +26,39 @@ pub struct Inputs {
     /// Their masks; none if the method does not see them, or an older version started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub masks: Option<Fingerprint>,
+    /// The dataset, for whoever resumes or evaluates the run; older versions did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataSource>,
+}
+
+/// Where a dataset is and how it is read; what counts as foreground is in the settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataSource {
+    /// The dataset.
+    pub path: PathBuf,
+    /// How it is arranged, if that is not to be found out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<Layout>,
+    /// Where the images of list files are, when not beside the lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<PathBuf>,
+}
+
+impl DataSource {
+    /// A dataset whose layout is found out.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), layout: None, images: None }
+    }
+
+    /// The same with paths that hold from any directory.
+    fn absolute(&self) -> Self {
+        let images = self.images.as_deref().map(absolute);
+        Self { path: absolute(&self.path), layout: self.layout, images }
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// A weight file, by name for people and by content for us.
@@ -35,6 +68,9 @@ pub struct WeightFile {
     pub name: String,
     /// Of its bytes, in hexadecimal digits.
     pub sha256: String,
+    /// Where it was; older versions did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
 }
 
 /// Files of a dataset, by content.
@@ -71,7 +107,12 @@ impl Inputs {
             true => None,
             false => Some(Fingerprint::of(&masks, every_byte)?),
         };
-        Ok(Self { weights, images, masks })
+        Ok(Self { weights, images, masks, data: None })
+    }
+
+    /// Records where the dataset is, by paths that hold from any directory.
+    pub fn with_data(self, source: Option<&DataSource>) -> Self {
+        Self { data: source.map(DataSource::absolute).or(self.data), ..self }
     }
 }
 
@@ -82,7 +123,7 @@ impl WeightFile {
         let file = regular::open(path).map_err(Error::file("read", path))?;
         digest.add_all(file).map_err(Error::file("read", path))?;
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Ok(Self { name, sha256: digest.hex() })
+        Ok(Self { name, sha256: digest.hex(), path: Some(absolute(path)) })
     }
 }
 

@@ -32,8 +32,7 @@ use burn::module::Module;
 pub(crate) use self::atomic::PartFile;
 pub use self::{
     atomic::write_atomically,
-    complete::open_run,
-    inputs::{Fingerprint, Inputs, WeightFile},
+    inputs::{DataSource, Fingerprint, Inputs, WeightFile},
     state::{Best, EpochRecord, Position, Sums, WeightsNote, fingerprint},
 };
 use self::{difference::difference, lock::Lock};
@@ -59,8 +58,10 @@ const INPUTS: &str = "inputs.json";
 const LOCK: &str = "state/lock";
 const HOLDER: &str = "state/holder.json";
 
-/// Settings that may be changed after training: they say how data is read, and how fast.
-const UNTRAINED: [&str; 3] = ["`data.max_megapixels`", "`data.cache_mib`", "`data.mask_rule`"];
+/// Settings that may be changed after training: they say how data is read, how fast, and how long
+/// training may go on.
+const UNTRAINED: [&str; 4] =
+    ["`data.max_megapixels`", "`data.cache_mib`", "`data.mask_rule`", "`train.epochs`"];
 
 /// A directory that holds one run, or will.
 #[derive(Debug, Clone)]
@@ -98,12 +99,13 @@ impl RunDir {
         Ok(run)
     }
 
-    /// Starts a planned run; one that has started is left alone.
+    /// Starts a planned run; of one that has started, only the number of epochs may change.
     ///
     /// To be called once everything has been tried that could fail.
     pub fn begin(&self, config: &Config, inputs: Option<&Inputs>) -> Result<()> {
         if self.lock.get().is_some() {
-            return Ok(());
+            // Going on for more epochs than planned is all that may have changed.
+            return if self.config()? == *config { Ok(()) } else { self.write_config(config) };
         }
         for folder in ["weights", "state"] {
             let folder = self.root.join(folder);
@@ -116,16 +118,15 @@ impl RunDir {
             let text = serde_json::to_vec_pretty(inputs).expect("inputs are plain data");
             write_atomically(&self.root.join(INPUTS), &text)?;
         }
-        let text = toml::to_string(config).expect("settings are plain data");
-        write_atomically(&self.config_path(), text.as_bytes())?;
+        self.write_config(config)?;
         let around = self.root.parent().filter(|around| !around.as_os_str().is_empty());
         // The run's own name must survive a power cut too.
         atomic::sync_folder(around.unwrap_or(Path::new(".")))
             .map_err(Error::file("write", &self.root))
     }
 
-    /// Opens a run that was started before, to read it.
-    pub fn open(root: &Path) -> Result<Self> {
+    /// A run that was started, and may not have come far.
+    pub fn started(root: &Path) -> Result<Self> {
         if Self::exists(root) {
             return Ok(Self::at(root));
         }
@@ -136,18 +137,23 @@ impl RunDir {
         })
     }
 
-    /// Opens a run to continue it, which only its own settings can, and one process at a time.
+    /// Opens a run to continue it, by one process at a time.
+    ///
+    /// Only its own settings can, but for more epochs.
     pub fn reopen(root: &Path, config: &Config) -> Result<Self> {
-        let run = Self::open(root)?;
+        let run = Self::started(root)?;
         let before = run.config()?;
-        if before != *config {
+        let mut longer = before.clone();
+        longer.train.epochs = longer.train.epochs.max(config.train.epochs);
+        if longer != *config {
             return Err(Error::Run {
                 path: root.to_owned(),
                 problem: format!(
                     "the run was started with other settings\n{}",
                     difference(&before, config).join("\n")
                 ),
-                remedy: "resume without changing settings, or start a new run in another `--out`"
+                remedy: "resume without changing settings, but for more `--epochs`, or start a \
+                         new run in another `--out`"
                     .to_owned(),
             });
         }
@@ -161,6 +167,11 @@ impl RunDir {
 
     fn at(root: &Path) -> Self {
         Self { root: root.to_owned(), lock: Arc::default() }
+    }
+
+    fn write_config(&self, config: &Config) -> Result<()> {
+        let text = toml::to_string(config).expect("settings are plain data");
+        write_atomically(&self.config_path(), text.as_bytes())
     }
 
     /// Takes the lock, and clears away what a killed process left half-written.
@@ -188,6 +199,24 @@ impl RunDir {
             return refuse("there is a checkpoint here of a run without settings", remedy);
         }
         Ok(())
+    }
+
+    /// A directory in `parent` that does not exist yet, named after a dataset and numbered.
+    pub fn unused(parent: &Path, data: &Path) -> PathBuf {
+        let whole = data.canonicalize().unwrap_or_else(|_| data.to_owned());
+        // Of a file, such as a table of images, the ending says nothing.
+        let name = if whole.is_file() { whole.file_stem() } else { whole.file_name() };
+        let name = name.unwrap_or("run".as_ref());
+        let mut path = parent.join(name);
+        for number in 2.. {
+            if !path.exists() {
+                break;
+            }
+            let mut numbered = name.to_owned();
+            numbered.push(format!("-{number}"));
+            path = parent.join(numbered);
+        }
+        path
     }
 
     /// Whether a run was started in a directory.

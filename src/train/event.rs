@@ -7,15 +7,19 @@
 
 use std::path::Path;
 
-use crate::method::Terms;
 pub use crate::run::EpochRecord;
+use crate::{data::Dataset, method::Terms};
 
 /// Something that happened during training.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
+    /// The dataset is read and its validation split is cut.
+    Opened(&'a Dataset),
     /// Something the user should know.
     Note(&'a str),
+    /// A problem that does not stop the training.
+    Warning(&'a str),
     /// Training starts, or goes on.
     Started {
         /// Passes over the training set in all.
@@ -51,6 +55,11 @@ pub enum Event<'a> {
     Epoch(&'a EpochRecord),
     /// The run can be resumed from here.
     Saved(&'a Path),
+}
+
+/// Nobody listens.
+impl Observer for () {
+    fn observe(&mut self, _event: &Event<'_>) {}
 }
 
 /// Listens to training, and may ask it to stop.

@@ -39,15 +39,16 @@ use crate::{
     },
     error::{Error, Result},
     method::{
-        self, Learner, StepContext, Visitor,
+        Learner, StepContext,
         learner::{BatchOf, images},
+        with_method,
     },
     model::{
         Pass, params,
         weights::{self, Arrays},
     },
     run::{
-        Best, Checkpoint, Inputs, Position, RunDir, Sums, WeightsNote, fingerprint,
+        Best, Checkpoint, DataSource, Inputs, Position, RunDir, Sums, WeightsNote, fingerprint,
         write_atomically,
     },
 };
@@ -62,6 +63,8 @@ pub struct TrainingTask<'a> {
     pub config: &'a Config,
     /// What to learn from; its validation split chooses the epoch to keep.
     pub dataset: &'a Dataset,
+    /// Where the dataset is, for the run to record.
+    pub source: Option<&'a DataSource>,
     /// Weights to start from.
     pub weights: Option<&'a Path>,
     /// Where tensors live.
@@ -91,17 +94,11 @@ pub enum Ending {
 pub fn fit(task: &TrainingTask<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result<Ending> {
     require_shareable(task)?;
     let observer = &mut FirstRank { observer, speaks: task.ranks.is_first() };
-    struct Fit<'a>(&'a TrainingTask<'a>, &'a RunDir, &'a mut dyn Observer);
-    impl Visitor for Fit<'_> {
-        type Output = Result<Ending>;
-        fn visit<L: Learner + 'static>(self, learner: L) -> Result<Ending> {
-            fit_with(learner, self.0, self.1, self.2)
-        }
-        fn visit_probe(self) -> Result<Ending> {
-            probe::fit(self.0, self.1, self.2)
-        }
-    }
-    method::with(&task.config.method, Fit(task, run, observer))?
+    with_method!(
+        task.config.method.as_str(),
+        learner => fit_with(learner, task, run, observer)?,
+        probe => probe::fit(task, run, observer)?
+    )
 }
 
 fn fit_with<L: Learner>(
@@ -188,6 +185,7 @@ impl<'a, L: Learner> Training<'a, L> {
             .is_first()
             .then(|| run.require_inputs(dataset, masks_of, task.weights, task.every_byte))
             .transpose()?;
+        let inputs = inputs.map(|inputs| inputs.with_data(task.source));
         let device = task.device.clone().autodiff();
         let mut model = learner.network(config, dataset.classes.len(), &device);
         let mut optimizer = Optimizer::new(config.optimizer.clone());

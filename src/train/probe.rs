@@ -17,7 +17,7 @@ use crate::{
     method::{
         Judgement,
         learner::negative_log_likelihood,
-        minmax::examine::most_probable,
+        most_probable,
         probe::{self, Found, Gathered, Gathering, Heads, NotFinite, Plan, Probe, StageMaps},
     },
     model::{
@@ -44,6 +44,7 @@ pub(super) fn fit(
     let started = Instant::now();
     require_enough(task.dataset)?;
     let inputs = run.require_inputs(task.dataset, |_| Vec::new(), task.weights, task.every_byte)?;
+    let inputs = inputs.with_data(task.source);
     let mut position = Position { dataset: fingerprint(task.dataset), ..Position::default() };
     let backbone = match run.restore()? {
         Some(Checkpoint { position: saved, .. }) if saved.dataset != position.dataset => {
@@ -182,7 +183,7 @@ fn gather(
             total: samples.len(),
         });
         let EvalImage { input, geometry, .. } = image?;
-        let size = [geometry.padded.height as usize, geometry.padded.width as usize];
+        let size = geometry.padded.rows_columns();
         let maps = StageMaps::of(backbone, input, size, &config.probe, &task.device);
         gathering.push(&maps, &config.probe).map_err(|NotFinite| not_finite(samples[done]))?;
         maps.reuse();
@@ -257,7 +258,10 @@ fn validate(
         task,
         || observer.wants_to_stop(),
         |image, sample| {
-            let found = probe.find(image, task.config, &task.device);
+            let found = {
+                let size = image.geometry.padded.rows_columns();
+                probe.localize(image.input.clone(), size, task.config, &task.device)
+            };
             let probabilities = found.classifier.unwrap_or_default();
             let mistake = f64::from(u8::from(most_probable(&probabilities) != sample.label));
             Ok(Some(Judgement {

@@ -14,9 +14,8 @@ use pinpoint::{
         loader::read_for_evaluation,
         synthetic::{self, SyntheticSpec},
     },
-    device, method,
-    predict::{Method as _, Trained, UNTRAINED},
-    run::RunDir,
+    method,
+    predict::{Predictor, UNTRAINED},
 };
 use tempfile::TempDir;
 
@@ -99,22 +98,23 @@ fn every_method_trains_and_is_resumed_to_the_same_bytes_and_answers() {
 
 /// Asks a run about a test image, told each of the classes and told none.
 fn answers(run: &Path, dataset: &Dataset) {
-    let trained = Trained::open(&RunDir::open(run).unwrap(), &device::cpu()).unwrap();
-    let name = trained.name().to_owned();
+    let trained = Predictor::open(run, "cpu").unwrap();
+    let name = trained.method().to_owned();
     assert!(!trained.mask_rule().is_empty());
     let image = read_for_evaluation(&dataset.test[0].image, trained.preprocess(), 100).unwrap();
-    let free = trained.answer(&image, None);
-    assert_eq!(free.map.len(), image.geometry.original.area(), "{name}");
-    assert!(free.map.iter().all(|value| (0.0..=1.0).contains(value)), "{name}");
+    let run = |class| trained.run(image.input.clone(), &image.geometry, class);
+    let free = run(None);
+    assert_eq!(free.scores.len(), image.geometry.original.area(), "{name}");
+    assert!(free.scores.iter().all(|value| (0.0..=1.0).contains(value)), "{name}");
     assert_eq!(free.classifier.is_none(), name == "unet");
     let Some(probabilities) = &free.classifier else { return };
     assert!((probabilities.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{name}");
 
-    let told: Vec<_> = (0..2).map(|class| trained.answer(&image, Some(class))).collect();
+    let given: Vec<_> = (0..2).map(|class| run(Some(class))).collect();
     let predicted = usize::from(probabilities[1] > probabilities[0]);
-    assert_eq!(told[predicted], free, "{name}: told what it finds anyway");
+    assert_eq!(given[predicted], free, "{name}: told what it finds anyway");
     if name != "minmax" {
-        assert_ne!(told[0].map, told[1].map, "{name}: the mask is of the class it is told");
+        assert_ne!(given[0].scores, given[1].scores, "{name}: the mask is of the class it is told");
     }
 }
 
@@ -123,10 +123,10 @@ fn the_mask_of_class_maps_marks_each_pixel_for_one_class_only() {
     let workshop = Workshop::new();
     let dataset = Dataset::open(&workshop.data(), &OpenOptions::default()).unwrap();
     assert!(workshop.train("run", "cam-avg", &[]).status.success());
-    let run = RunDir::open(&workshop.run_dir("run")).unwrap();
-    let trained = Trained::open(&run, &device::cpu()).unwrap();
+    let trained = Predictor::open(workshop.run_dir("run"), "cpu").unwrap();
     let image = read_for_evaluation(&dataset.test[0].image, trained.preprocess(), 100).unwrap();
-    let [one, other] = [0, 1].map(|class| trained.answer(&image, Some(class)).map);
+    let [one, other] =
+        [0, 1].map(|class| trained.run(image.input.clone(), &image.geometry, Some(class)).scores);
     for (one, other) in one.iter().zip(other) {
         assert!((one + other - 1.0).abs() < 1e-5, "{one} {other}");
     }
@@ -139,11 +139,10 @@ fn one_rule_can_be_asked_of_all_methods() {
     for method in ["wildcat", "deep-mil"] {
         let output = workshop.train(method, method, &["--set", "mask.rule=min-max"]);
         assert!(output.status.success(), "{output:?}");
-        let run = RunDir::open(&workshop.run_dir(method)).unwrap();
-        let trained = Trained::open(&run, &device::cpu()).unwrap();
+        let trained = Predictor::open(workshop.run_dir(method), "cpu").unwrap();
         assert!(trained.mask_rule().contains("cut at 0.5"), "{}", trained.mask_rule());
         let image = read_for_evaluation(&dataset.test[0].image, trained.preprocess(), 100).unwrap();
-        let map = trained.answer(&image, None).map;
+        let map = trained.run(image.input, &image.geometry, None).scores;
         let largest = map.iter().copied().fold(0.0, f32::max);
         assert!((largest - 0.982_013_8).abs() < 1e-4, "{method}: {largest}");
     }

@@ -18,6 +18,7 @@ mod evaluate_maps;
 mod evaluate_memory;
 mod export;
 mod faults;
+mod front_door;
 mod fuzz_corpus;
 mod hostile_images;
 mod hostile_inputs;

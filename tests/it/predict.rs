@@ -428,7 +428,7 @@ fn a_signal_leaves_whole_files_and_as_many_lines() {
     let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
     let found = lines(&output);
     assert!(!found.is_empty() && found.len() < 300, "{}", found.len());
     assert_eq!(masks().len(), 2 * found.len(), "nothing half done is left");

@@ -13,16 +13,19 @@ use pinpoint::{
     device,
     method::{
         dropout::Dropout,
-        minmax::{Step, size::Barrier, trust::Trust},
+        minmax::{Step, localize::localize_batch, size::Barrier, trust::Trust},
     },
     model::{Model, layers::tensor},
-    predict::examine_batch,
     rng::{Purpose, Stream},
     train::optimizer::Optimizer,
 };
 use serde::Serialize;
 
-use crate::{choice::named, machine::peak_mib, train::use_threads, ui::Ui};
+use crate::{
+    choice::named,
+    machine::{peak_mib, use_threads},
+    ui::Ui,
+};
 
 /// Measure a training step or a prediction on random weights and images
 #[derive(Debug, clap::Args)]
@@ -145,7 +148,7 @@ impl Bench {
         let model = Model::new(config, self.classes, device).valid();
         let images = self.images(device);
         self.fastest(|| {
-            examine_batch(&model, config, images.clone());
+            localize_batch(&model, config, images.clone());
         })
     }
 

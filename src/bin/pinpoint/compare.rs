@@ -1,9 +1,6 @@
 //! `pinpoint compare`: evaluated runs in, the paper's tables out.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::ValueEnum;
 use pinpoint::{
@@ -11,7 +8,7 @@ use pinpoint::{
     report::compare::{self, Comparison},
 };
 
-use crate::ui::Ui;
+use crate::{comparison::write, ui::Ui};
 
 /// Put evaluated runs beside each other in the paper's tables
 #[derive(Debug, clap::Args)]
@@ -84,19 +81,6 @@ fn shown(
             Ok(None)
         }
     }
-}
-
-/// Writes a comparison down.
-pub(crate) fn write(
-    comparison: &Comparison,
-    folder: &Path,
-    dataset: Option<&Dataset>,
-    ui: &mut Ui,
-) -> anyhow::Result<()> {
-    let shown = compare::write(comparison, folder, dataset)?;
-    let page = folder.join("comparison.html");
-    ui.note(&format!("comparison in `{}`, with {shown} images", page.display()));
-    Ok(())
 }
 
 impl From<Format> for compare::Format {

@@ -20,7 +20,7 @@ use pinpoint::{
 
 use crate::{
     choice::{PRESETS, named},
-    train::use_threads,
+    machine::use_threads,
     ui::Ui,
 };
 

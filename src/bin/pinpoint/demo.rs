@@ -4,22 +4,17 @@ use std::{fs, path::PathBuf, process::ExitCode, time::Instant};
 
 use anyhow::{Context, ensure};
 use pinpoint::{
-    collective::Ranks,
+    EvaluateRequest, TrainRequest,
     config::{Alignment, Backbone, Cells, Config, Evidence, Statistics, Stem, Tie},
-    data::{
-        Dataset, OpenOptions,
-        synthetic::{self, SyntheticSpec},
-    },
-    device,
+    data::synthetic::{self, SyntheticSpec},
     metrics::Evaluation,
-    run::RunDir,
-    train,
 };
 
 use crate::{
-    evaluate::Evaluate,
-    train::{train, use_threads},
+    interrupt::{Interrupt, interrupted},
+    machine::use_threads,
     ui::Ui,
+    watch,
 };
 
 /// Draw a dataset, learn where its objects are, and show the result
@@ -50,7 +45,8 @@ impl Demo {
             "`{}` exists already\nhint: remove it, or give another `--out`",
             out.display()
         );
-        let workers = use_threads(threads)?;
+        let threads = Some(use_threads(threads)?);
+        let interrupt = Interrupt::listen()?;
         let started = Instant::now();
         let spec = SyntheticSpec { seed, ..SyntheticSpec::small() };
         let data = out.join("data");
@@ -63,30 +59,28 @@ impl Demo {
         ));
 
         let config = settings(seed, epochs, spec.side);
-        config.check()?;
-        let dataset = Dataset::open(&data, &OpenOptions::default())?;
-        dataset.require_usable()?;
-        let run = RunDir::plan(&out.join("run"))?;
-        let device = device::cpu();
-        let task = train::TrainingTask {
-            config: &config,
-            dataset: &dataset,
-            weights: None,
-            device: device.clone(),
-            workers,
-            every_byte: false,
-            ranks: Ranks::alone(),
-        };
-        let status = train(&task, &run, ui)?;
-        if status != ExitCode::SUCCESS {
-            return Ok(status);
+        let request = TrainRequest { threads, ..TrainRequest::new(&data, out.join("run"), config) };
+        let (trained, code) = watch::train(&request, &interrupt, ui)?;
+        if code != ExitCode::SUCCESS {
+            return Ok(code);
         }
 
-        let folder = run.root().join("report");
-        let mut scoring = Evaluate::on(data);
-        let ours = scoring.report_on(Some(run.root()), Some(&folder), workers, None, ui)?;
-        scoring.method = Some("all-ones".to_owned());
-        let ones = scoring.report_on(None, None, workers, None, ui)?;
+        let folder = trained.run.root().join("report");
+        let report = Some(folder.clone());
+        let ours = EvaluateRequest { threads, report, ..EvaluateRequest::run(trained.run.root()) };
+        let ones = EvaluateRequest { threads, ..EvaluateRequest::untrained("all-ones", &data) };
+        let mut reports = Vec::new();
+        for request in [ours, ones] {
+            match watch::score(&request, &interrupt, ui) {
+                Err(pinpoint::Error::Interrupted) => {
+                    let run = trained.run.root().display();
+                    let text = format!("`pinpoint evaluate {run}` scores what was trained");
+                    return Ok(interrupted(ui, &text));
+                }
+                outcome => reports.push(outcome?),
+            }
+        }
+        let [ours, ones] = &reports[..] else { unreachable!("two requests give two reports") };
         for line in table(&ours.evaluation, &ones.evaluation) {
             ui.answer(&line);
         }

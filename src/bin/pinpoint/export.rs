@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use pinpoint::{
     export,
-    run::{open_run, write_atomically},
+    run::{RunDir, write_atomically},
 };
 
 use crate::ui::Ui;
@@ -23,7 +23,7 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let Self { run, onnx } = self;
-        let model = export::onnx(&open_run(&run)?)?;
+        let model = export::onnx(&RunDir::open(&run)?)?;
         write_atomically(&onnx, &model)?;
         ui.note(
             "input `image` is RGB in [0, 1] of [1, 3, height, width]; outputs are `mask` and \

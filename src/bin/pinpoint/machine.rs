@@ -1,45 +1,39 @@
-//! What the operating system tells about this process.
+//! Threads and memory of this process.
 
 use std::fs;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
+
+/// Threads that may be asked for on any machine; each costs memory for its stack and its image.
+const MOST_THREADS: usize = 256;
+
+/// Makes the whole process use as many threads as asked for.
+pub(crate) fn use_threads(asked: Option<usize>) -> anyhow::Result<usize> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let most = MOST_THREADS.max(2 * cores);
+    let threads = match asked {
+        Some(0) => bail!("`--threads` must be at least 1"),
+        Some(threads) if threads > most => bail!(
+            "`--threads {threads}` is more than any processor has use for\n\
+             hint: this one has {cores} cores; at most {most} threads are allowed"
+        ),
+        Some(threads) => threads,
+        None => cores,
+    };
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("threads")?;
+    Ok(threads)
+}
 
 /// The most memory this process ever had in use, in MiB; unknown outside Linux.
 pub(crate) fn peak_mib() -> Option<f64> {
     peak_in(&fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// Refuses work that needs more memory than this machine has; unknown outside Linux.
-pub(crate) fn require_memory(bytes: f64, work: &str, remedy: &str) -> anyhow::Result<()> {
-    const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
-    let Some(memory) = memory_bytes().filter(|memory| bytes > *memory) else { return Ok(()) };
-    bail!(
-        "{work} needs about {:.1} GiB of memory, and this machine has {:.1} GiB\nhint: {remedy}",
-        bytes / GIB,
-        memory / GIB
-    )
-}
-
-/// Memory and swap of the machine, or what its container may use of them.
-fn memory_bytes() -> Option<f64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let machine =
-        1024.0 * (kib_of(&text, "MemTotal:")? + kib_of(&text, "SwapTotal:").unwrap_or(0.0));
-    // The text is `max` where there is no limit.
-    let container = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
-    let container = container.and_then(|text| text.trim().parse().ok());
-    Some(container.map_or(machine, |limit: f64| limit.min(machine)))
-}
-
 /// Reads the text of Linux's `/proc/self/status`.
 fn peak_in(status: &str) -> Option<f64> {
-    Some(kib_of(status, "VmHWM:")? / 1024.0)
-}
-
-/// A number of Linux's tables, in KiB.
-fn kib_of(table: &str, key: &str) -> Option<f64> {
-    let line = table.lines().find_map(|line| line.strip_prefix(key))?;
-    line.trim().strip_suffix("kB")?.trim().parse().ok()
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib / 1024.0)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod bench;
 mod choice;
 mod compare;
+mod comparison;
 mod completions;
 mod crf;
 mod data;
@@ -11,6 +12,7 @@ mod demo;
 mod doctor;
 mod evaluate;
 mod export;
+mod interrupt;
 mod machine;
 mod overrides;
 mod predict;
@@ -20,6 +22,7 @@ mod study;
 mod sweep;
 mod train;
 mod ui;
+mod watch;
 mod weights;
 
 use std::process::ExitCode;
@@ -60,7 +63,8 @@ enum Command {
     Doctor(doctor::Doctor),
 }
 
-/// Exits with 0 on success, 1 if some inputs failed, 2 if nothing could be done.
+/// Exits with 0 on success, 1 if some inputs failed, 2 if nothing could be done, and 130 if a
+/// signal stopped it, see `interrupt.rs`.
 fn main() -> ExitCode {
     let Cli { command } = Cli::parse();
     let ui = &mut Ui::new();

@@ -40,26 +40,40 @@ pub(crate) struct Overrides {
 }
 
 impl Overrides {
-    /// The merged settings, checked; where nobody says otherwise, they follow the weights that
-    /// training starts from.
-    pub(crate) fn settings(self, weights: Option<&Path>) -> anyhow::Result<Config> {
+    /// The merged settings, checked: over those of a `resumed` run unless others are named, and
+    /// where nobody says otherwise, following the weights that training starts from.
+    pub(crate) fn settings(
+        self,
+        weights: Option<&Path>,
+        resumed: Option<Config>,
+    ) -> anyhow::Result<Config> {
         // Spelled out so that a flag added above and forgotten here does not compile.
         let Self { config: path, method, changes, seed, epochs, erase_rounds } = self;
-        let experiment = match path {
-            Some(path) => Experiment::load(&path)?,
-            None => Experiment::default(),
+        let base = match resumed {
+            Some(config) if path.is_none() && method.is_none() => config,
+            _ => named(path, method, weights)?,
         };
-        let row = method.as_deref().or(experiment.default_method()).unwrap_or("minmax");
-        let mut config = changed(
-            method::settings(&experiment, row, weights.and_then(KnownFile::at))?,
-            &changes,
-        )?;
+        let mut config = changed(base, &changes)?;
         overlay(&mut config.seed, seed);
         overlay(&mut config.train.epochs, epochs);
         overlay(&mut config.erase.rounds, erase_rounds);
         config.check()?;
         Ok(config)
     }
+}
+
+/// The settings of a file's row, or of a method as it was published.
+fn named(
+    path: Option<PathBuf>,
+    method: Option<String>,
+    weights: Option<&Path>,
+) -> anyhow::Result<Config> {
+    let experiment = match path {
+        Some(path) => Experiment::load(&path)?,
+        None => Experiment::default(),
+    };
+    let row = method.as_deref().or(experiment.default_method()).unwrap_or("minmax");
+    Ok(method::settings(&experiment, row, weights.and_then(KnownFile::at))?)
 }
 
 /// What `--method` may be.
@@ -125,14 +139,14 @@ mod tests {
 
     fn with(changes: &[&str]) -> anyhow::Result<Config> {
         let changes = changes.iter().map(|&change| change.to_owned()).collect();
-        Overrides { changes, ..Overrides::default() }.settings(None)
+        Overrides { changes, ..Overrides::default() }.settings(None, None)
     }
 
     #[test]
     fn flags_win_over_changes_and_changes_over_defaults() {
         let changes = vec!["train.epochs=7".to_owned(), "erase.sigma=5".to_owned()];
         let flags = Overrides { changes, epochs: Some(3), ..Overrides::default() };
-        let config = flags.settings(None).unwrap();
+        let config = flags.settings(None, None).unwrap();
         assert_eq!((config.train.epochs, config.erase.sigma), (3, 5.0));
     }
 
@@ -153,9 +167,19 @@ mod tests {
     }
 
     #[test]
+    fn a_resumed_run_keeps_its_settings_but_for_what_is_changed() {
+        let mut before = Config { seed: 7, ..Config::default() };
+        before.erase.sigma = 3.0;
+        let flags = Overrides { epochs: Some(9), ..Overrides::default() };
+        let config = flags.settings(None, Some(before.clone())).unwrap();
+        before.train.epochs = 9;
+        assert_eq!(config, before);
+    }
+
+    #[test]
     fn a_method_brings_the_settings_it_was_published_with() {
         let flags = Overrides { method: Some("wildcat".to_owned()), ..Overrides::default() };
-        let config = flags.settings(None).unwrap();
+        let config = flags.settings(None, None).unwrap();
         assert_eq!((config.method.as_str(), config.pool.maps_per_class), ("wildcat", 4));
         assert_eq!(config.model.backbone, pinpoint::config::Backbone::Resnet18);
     }

@@ -40,6 +40,11 @@ impl Size {
         Self { width: image.width(), height: image.height() }
     }
 
+    /// Height and width, in the order of a tensor's dimensions.
+    pub fn rows_columns(self) -> [usize; 2] {
+        [self.height as usize, self.width as usize]
+    }
+
     /// Number of pixels.
     pub fn area(self) -> usize {
         self.width as usize * self.height as usize

@@ -17,33 +17,32 @@ pub mod erase;
 /// One training step: Algorithm 1.
 pub mod step;
 
-/// What a trained network makes of preprocessed images.
-pub mod examine;
+/// Class and mask of preprocessed images.
+pub mod localize;
 
 /// The same for images of any size.
 pub mod tiled;
 
 use burn::tensor::{Device, Tensor};
 
-pub use self::{
-    examine::Examination,
-    step::{Outcome, Step},
+pub use self::step::{Outcome, Step};
+use self::{
+    localize::{BatchOutput, localize_batch},
+    size::Barrier,
+    tiled::localize_tiled,
+    trust::Trust,
 };
-use self::{examine::examine_batch, size::Barrier, tiled::examine_in_tiles, trust::Trust};
 use super::{
     dropout::Dropout,
     learner::{
-        Finding, Judgement, Learned, Learner, StepContext, Terms, images, input,
-        negative_log_likelihood,
+        Judgement, Learned, Learner, StepContext, Terms, images, input, negative_log_likelihood,
     },
-    tiles::{TiledFinding, Tiling},
+    output::{ModelOutput, most_probable},
+    tiles::{LargeImage, Tiling},
 };
 use crate::{
     config::{Config, Evidence},
-    data::{
-        loader::{Batch, EvalImage, TrainLoader},
-        preprocess::InputView,
-    },
+    data::loader::{Batch, EvalImage, TrainLoader},
     model::{Model, Pass, Rules},
 };
 
@@ -108,35 +107,36 @@ impl Learner for Minmax {
         label: &usize,
         context: &StepContext<'_>,
     ) -> Judgement {
-        let found = examined(model, input(image, context.device), context.config);
+        let BatchOutput { classifier, localizer, .. } =
+            localize_batch(model, context.config, input(image, context.device));
         Judgement {
-            mistake: f64::from(u8::from(found.class() != *label)),
-            loss: negative_log_likelihood(&found.classifier, *label)
-                + negative_log_likelihood(&found.localizer, *label),
+            mistake: f64::from(u8::from(most_probable(&classifier) != *label)),
+            loss: negative_log_likelihood(&classifier, *label)
+                + negative_log_likelihood(&localizer, *label),
         }
     }
 
-    /// The mask weighs every class's map by its probability, so it needs to be told nothing.
-    fn find(
+    /// The mask weighs every class's map by its probability, so that no class need be given.
+    fn localize(
         &self,
         model: &Model,
         image: Tensor<4>,
-        _told: Option<usize>,
+        _class: Option<usize>,
         config: &Config,
-    ) -> Finding {
-        let Examination { classifier, localizer, mask } = examined(model, image, config);
-        Finding { classifier: Some(classifier), localizer: Some(localizer), mask }
+    ) -> ModelOutput {
+        let BatchOutput { classifier, localizer, masks } = localize_batch(model, config, image);
+        ModelOutput { classifier: Some(classifier), localizer: Some(localizer), scores: masks }
     }
 
-    fn find_in_tiles(
+    fn localize_tiled(
         &self,
         model: &Model,
-        input: &InputView<'_>,
+        image: LargeImage<'_>,
         tiling: Tiling,
         config: &Config,
         device: &Device,
-    ) -> Option<TiledFinding> {
-        Some(examine_in_tiles(model, config, input, tiling, device))
+    ) -> Option<ModelOutput> {
+        Some(localize_tiled(model, config, image, tiling, device))
     }
 
     fn pass(&self, model: &Model, images: Tensor<4>, pass: Pass, config: &Config) {
@@ -152,9 +152,4 @@ impl Learner for Minmax {
         };
         format!("{evidence}, brought to [0, 1], cut at {}", config.mask.threshold)
     }
-}
-
-fn examined(model: &Model, image: Tensor<4>, config: &Config) -> Examination {
-    let mut found = examine_batch(model, config, image);
-    found.pop().expect("one image gives one examination")
 }

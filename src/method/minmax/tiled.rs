@@ -1,4 +1,4 @@
-//! What a trained network makes of an image of any size.
+//! Class and mask of an image of any size, window by window.
 
 use burn::tensor::{Device, activation::softmax};
 use rayon::prelude::*;
@@ -7,7 +7,10 @@ use crate::{
     bilinear::aligned,
     config::{Config, Evidence},
     data::preprocess::{InputView, Size, Window},
-    method::tiles::{ClassMaps, SoftMask, TiledFinding, Tiling, assemble},
+    method::{
+        output::ModelOutput,
+        tiles::{ClassMaps, LargeImage, SoftMask, Tiling, assemble},
+    },
     model::{
         Branch, Model, Pass, Rules,
         layers::{tensor, values},
@@ -16,15 +19,16 @@ use crate::{
     },
 };
 
-/// Examines an image window by window:
-/// [`examine`](super::examine::examine) for large ones.
-pub fn examine_in_tiles(
+/// What [`localize_batch`](super::localize::localize_batch) gives, for an image too large to be
+/// held; scores are at the image's own size.
+pub fn localize_tiled(
     model: &Model,
     config: &Config,
-    input: &InputView<'_>,
+    image: LargeImage<'_>,
     tiling: Tiling,
     device: &Device,
-) -> TiledFinding {
+) -> ModelOutput {
+    let input = image.input();
     let rules = Rules::new(config);
     let tiling = tiling.for_reach(Resnet::reach(&config.model));
     let Size { width, height } = input.size();
@@ -47,7 +51,7 @@ pub fn examine_in_tiles(
         values(model.classifier_maps(images, Pass::Evaluate(Branch::Foreground)))
     });
     let classifier = Some(probabilities(&judged, &rules, device));
-    TiledFinding { classifier, localizer: Some(localizer), mask }
+    ModelOutput { classifier, localizer: Some(localizer), scores: image.restore(&mask) }
 }
 
 /// The probability of each class, by pooling its map.
@@ -148,7 +152,7 @@ mod tests {
         config::{Backbone, Normalization, PreprocessConfig},
         data::preprocess::{EvalGeometry, Normalizer},
         device,
-        method::minmax::examine::examine,
+        method::minmax::localize::localize_batch,
         rng::{Purpose, Stream},
     };
 
@@ -176,7 +180,7 @@ mod tests {
         })
     }
 
-    /// Largest difference between the tiled answer and the untiled one: mask, probabilities.
+    /// Largest difference between tiled and untiled output: mask, probabilities.
     fn difference(size: (u32, u32), config: &Config, tiling: Tiling) -> [f32; 2] {
         let device = device::cpu();
         let model = Model::new(config, 3, &device).valid();
@@ -185,23 +189,23 @@ mod tests {
             PreprocessConfig { upscale_short_side: 0, eval_multiple: 1, ..Default::default() };
         let geometry = EvalGeometry::new(Size::of(&image), &preprocess);
         let normalizer = Normalizer::new(Normalization::Half);
-        let view = geometry.view(&image, &normalizer);
-        let pixels = [size.1 as usize, size.0 as usize];
-        let expected = examine(&model, config, view.whole(), pixels, &device);
-        let found = examine_in_tiles(&model, config, &view, tiling, &device);
+        let large = LargeImage::new(&image, geometry, &normalizer);
+        let shape = [1, 3, size.1 as usize, size.0 as usize];
+        let whole = tensor(large.input().whole(), shape, &device);
+        let expected = localize_batch(&model, config, whole);
+        let found = localize_tiled(&model, config, large, tiling, &device);
 
         let farthest = |a: &[f32], b: &[f32]| -> f32 {
             assert_eq!(a.len(), b.len());
             a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
         };
-        let mask = geometry.restore_rows(|row, left, line| found.mask.fill(row, left, line));
         let classifier = farthest(&found.classifier.unwrap(), &expected.classifier);
         let localizer = farthest(&found.localizer.unwrap(), &expected.localizer);
-        [farthest(&mask, &expected.mask), classifier.max(localizer)]
+        [farthest(&found.scores, &expected.masks), classifier.max(localizer)]
     }
 
     #[test]
-    fn with_a_full_halo_the_answer_is_that_of_the_whole_image() {
+    fn with_a_full_halo_the_output_is_that_of_the_whole_image() {
         for (size, scale, evidence) in [
             ((211, 150), 1.0, Evidence::Weighted),
             ((300, 97), 0.5, Evidence::Weighted),

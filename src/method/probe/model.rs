@@ -13,13 +13,10 @@ use super::{
 };
 use crate::{
     config::{Config, ModelConfig, ProbeConfig, Refinement, Stage},
-    data::{
-        loader::EvalImage,
-        preprocess::{InputView, Size},
-    },
+    data::preprocess::Size,
     method::{
-        learner::Finding,
-        tiles::{SoftMask, Tile, TiledFinding, Tiling, tiles},
+        output::ModelOutput,
+        tiles::{LargeImage, SoftMask, Tile, Tiling, tiles},
     },
     model::resnet::Resnet,
 };
@@ -41,23 +38,22 @@ impl Probe {
         Self { backbone, projection, heads }
     }
 
-    /// β of the cut, see [`crate::stats::cut()`].
-    pub fn beta(&self) -> f64 {
-        self.heads.beta
-    }
-
-    /// What the probe says about an image.
-    pub fn find(&self, image: &EvalImage, config: &Config, device: &Device) -> Finding {
-        let Size { width, height } = image.geometry.padded;
-        let size = [height as usize, width as usize];
+    /// Class and mask of a preprocessed image `[3, H, W]` of height and width `size`, at that size.
+    pub fn localize(
+        &self,
+        input: Vec<f32>,
+        size: [usize; 2],
+        config: &Config,
+        device: &Device,
+    ) -> ModelOutput {
         let ProbeConfig { mask_stages, class_stages, .. } = &config.probe;
-        let maps = StageMaps::of(&self.backbone, image.input.clone(), size, &config.probe, device);
-        let cells = maps.project(mask_stages, &self.projection);
         let colours = (config.probe.refine == Refinement::Edges).then(|| {
             let mut colours = Colours::new(size);
-            colours.add(&image.input, size, [0, 0], size.map(|side| 0..side));
+            colours.add(&input, size, [0, 0], size.map(|side| 0..side));
             colours
         });
+        let maps = StageMaps::of(&self.backbone, input, size, &config.probe, device);
+        let cells = maps.project(mask_stages, &self.projection);
         let mask = self.mask(&cells, maps.grid, size, colours.as_ref(), config);
         let mut pixels = vec![0.0; size[0] * size[1]];
         for (row, line) in pixels.chunks_exact_mut(size[1]).enumerate() {
@@ -65,17 +61,18 @@ impl Probe {
         }
         let classifier = Some(self.heads.probabilities(&descriptor(&maps, class_stages)));
         maps.reuse();
-        Finding { classifier, localizer: None, mask: pixels }
+        ModelOutput { classifier, localizer: None, scores: pixels }
     }
 
-    /// What the probe says about an image that is too large to be seen whole.
-    pub fn find_in_tiles(
+    /// Class and mask of an image that is too large to be held, at its own size.
+    pub fn localize_tiled(
         &self,
-        input: &InputView<'_>,
+        image: LargeImage<'_>,
         tiling: Tiling,
         config: &Config,
         device: &Device,
-    ) -> TiledFinding {
+    ) -> ModelOutput {
+        let input = image.input();
         let Size { width, height } = input.size();
         let size = [height as usize, width as usize];
         // What is interpolated at the border of a window sees one cell of the last stage further.
@@ -105,7 +102,20 @@ impl Probe {
         }
         let mask = self.mask(&cells, grid, size, colours.as_ref(), config);
         let classifier = Some(self.heads.probabilities(&pool.finish()));
-        TiledFinding { classifier, localizer: None, mask }
+        ModelOutput { classifier, localizer: None, scores: image.restore(&mask) }
+    }
+
+    /// How the soft mask comes about and is cut, for the protocol of a report.
+    pub fn mask_rule(&self, config: &Config) -> String {
+        let edges = match config.probe.refine {
+            Refinement::None => "",
+            Refinement::Edges => ", then snapped to edges of the colours",
+        };
+        format!(
+            "odds of foreground, {} by the image's own discriminant and the rest by students, cut \
+             where they fall into two heaps (β = {:.2}), between 1 : e and e : 1{edges}",
+            config.probe.own_image, self.heads.beta
+        )
     }
 
     /// The mask of an image of height and width `size`, snapped to edges if its colours are given.
@@ -138,10 +148,10 @@ pub fn backbone(config: &ModelConfig) -> ModelConfig {
     ModelConfig { output_stride: LAST_STRIDE, ..config.clone() }
 }
 
-/// The stages that a probe looks at, in the order of the network.
+/// The stages that a probe uses, in the order of the network.
 pub fn stages(config: &ProbeConfig) -> Vec<Stage> {
     let all = [Stage::Layer1, Stage::Layer2, Stage::Layer3, Stage::Layer4];
-    let looked_at =
+    let used =
         |stage: &Stage| config.mask_stages.contains(stage) || config.class_stages.contains(stage);
-    all.into_iter().filter(looked_at).collect()
+    all.into_iter().filter(used).collect()
 }

@@ -1,4 +1,4 @@
-//! Images of any size, examined through overlapping windows.
+//! Images of any size, passed through a network in overlapping windows.
 //!
 //! ```text
 //! image ─▶ windows ─▶ network ─▶ maps of each window ─▶ their inner cells ─▶ maps of the image
@@ -13,18 +13,36 @@
 
 use std::ops::Range;
 
-use crate::data::preprocess::Window;
+use image::RgbImage;
+
+use crate::data::preprocess::{EvalGeometry, InputView, Normalizer, Window};
 pub use crate::model::soft_mask::SoftMask;
 
-/// What a network says about an image that it never saw whole.
+/// An image whose input to the network is too large to be held at once.
 #[derive(Debug)]
-pub struct TiledFinding {
-    /// Probability of each class; none if it does not classify.
-    pub classifier: Option<Vec<f32>>,
-    /// Probability of each class by the localizer, if that is another one.
-    pub localizer: Option<Vec<f32>>,
-    /// Soft mask of the network's input.
-    pub mask: SoftMask,
+pub struct LargeImage<'a> {
+    input: InputView<'a>,
+    geometry: EvalGeometry,
+}
+
+impl<'a> LargeImage<'a> {
+    /// Prepares an image to be read window by window.
+    pub fn new(image: &'a RgbImage, geometry: EvalGeometry, normalizer: &'a Normalizer) -> Self {
+        Self { input: geometry.view(image, normalizer), geometry }
+    }
+
+    /// The network's input.
+    pub fn input(&self) -> &InputView<'a> {
+        &self.input
+    }
+
+    /// The scores of the image's own pixels, from the mask of the input.
+    pub fn restore(self, mask: &SoftMask) -> Vec<f32> {
+        let Self { input, geometry } = self;
+        // The input may be an enlarged copy of the image, and the scores take room.
+        drop(input);
+        geometry.restore_rows(|row, left, line| mask.fill(row, left, line))
+    }
 }
 
 /// How images are cut into windows.

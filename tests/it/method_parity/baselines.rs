@@ -176,8 +176,8 @@ fn full_supervision_agrees() {
     let images = pictures(0, 2, UNET_SIZE, &device::cpu());
     let scores = network.forward(images.clone(), Pass::Evaluate(Branch::Whole));
     fixture().assert_row("unet/evaluated", "scores", &values(scores), 5e-5);
-    let found = FullSupervision.find(&network, images.slice_dim(0, 0..1), None, &config());
+    let found = FullSupervision.localize(&network, images.slice_dim(0, 0..1), None, &config());
     let sampled = (0..height).step_by(4).flat_map(|y| (0..width).step_by(4).map(move |x| (x, y)));
-    let sampled: Vec<f32> = sampled.map(|(x, y)| found.mask[y * width + x]).collect();
+    let sampled: Vec<f32> = sampled.map(|(x, y)| found.scores[y * width + x]).collect();
     fixture().assert_close("unet/probability", &sampled, 5e-5);
 }

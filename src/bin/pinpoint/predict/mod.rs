@@ -6,12 +6,8 @@ mod outputs;
 use std::{
     io,
     path::{Path, PathBuf},
-    process::{self, ExitCode},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{self, RecvTimeoutError},
-    },
+    process::ExitCode,
+    sync::mpsc::{self, RecvTimeoutError},
     thread,
     time::Duration,
 };
@@ -19,18 +15,18 @@ use std::{
 use anyhow::{Context, bail};
 use image::RgbImage;
 use pinpoint::{
-    config::PreprocessConfig,
+    PredictOptions, Predictor,
     data::{
         image::read_rgb,
-        loader::{EvalImage, EvalSettings, Prepared, prefetch},
-        preprocess::{EvalGeometry, Normalizer, Size, check_upscaled},
+        loader::{EvalSettings, Prepared, prefetch},
     },
     device,
     metrics::ThresholdRule,
     model::footprint,
-    predict::{Answer, Method, Tiling, Trained},
+    predict::Tiling,
     refine::Preset,
-    run::open_run,
+    run::RunDir,
+    workflow::require_memory,
 };
 use serde_json::json;
 
@@ -40,8 +36,8 @@ use self::{
 };
 use crate::{
     choice::{PRESETS, named},
-    machine::require_memory,
-    train::use_threads,
+    interrupt::{Interrupt, interrupted},
+    machine::use_threads,
     ui::Ui,
 };
 
@@ -98,11 +94,11 @@ pub(crate) struct Predict {
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
-    /// Longest side of the windows through which large images are examined
+    /// Longest side of the windows that large images are cut into
     #[arg(long, value_name = "PIXELS", hide_short_help = true)]
     tile: Option<usize>,
 
-    /// Pixels that a window sees beyond what it answers for; as far as the network sees by default
+    /// Pixels that a window sees beyond its own; as far as the network sees by default
     #[arg(long, value_name = "PIXELS", hide_short_help = true)]
     halo: Option<usize>,
 }
@@ -110,8 +106,8 @@ pub(crate) struct Predict {
 impl Predict {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let threads = use_threads(self.threads)?;
-        let (wanted, tiling) = (self.wanted()?, self.tiling()?);
-        let run = open_run(&self.run)?;
+        let (wanted, options) = (self.wanted(), self.options()?);
+        let run = RunDir::open(&self.run)?;
         let config = run.config()?;
         let out = self.out.unwrap_or_else(|| run.root().join("predictions"));
         let inputs = Inputs::find(&self.images, &out, || io::read_to_string(io::stdin()))
@@ -126,19 +122,17 @@ impl Predict {
         let settings = EvalSettings { workers: threads, max_megapixels };
         let paths = inputs.images.iter().map(|input| input.path.clone()).collect();
         let mut prepared =
-            prefetch(paths, config.preprocess.clone(), settings, tiling.max_pixels());
-        let method = Trained::open(&run, &device::open(&self.device)?)?;
-        method.note().into_iter().for_each(|note| ui.note(note));
+            prefetch(paths, config.preprocess.clone(), settings, options.tiling.max_pixels());
+        let predictor = Predictor::load(&run, &device::open(&self.device)?)?;
+        predictor.note().into_iter().for_each(|note| ui.note(note));
+        let (classes, pixels) = (predictor.classes().len(), options.tiling.max_pixels() as f64);
         require_memory(
-            footprint::of_prediction(&config, method.classes().len(), tiling.max_pixels() as f64),
+            footprint::of_prediction(&config, classes, pixels),
             "a window of this size",
             "lower `--tile`",
         )?;
-        let stop = listen_for_signals()?;
-        let preprocess = &config.preprocess;
-        let examiner =
-            Examiner { method: &method, preprocess, max_megapixels, tiling, stop: &stop };
-        let writer = Writer { out: &out, inputs: &inputs, classes: method.classes(), wanted };
+        let interrupt = Interrupt::listen()?;
+        let writer = Writer { out: &out, inputs: &inputs, classes: predictor.classes(), wanted };
 
         let mut tally = Tally {
             failed: inputs.problems.len(),
@@ -146,110 +140,61 @@ impl Predict {
         };
         for input in &inputs.images {
             // A file that takes long to decode must not keep a signal waiting.
-            while !prepared.wait(PATIENCE) && !stop.load(Ordering::Relaxed) {}
-            if stop.load(Ordering::Relaxed) {
+            while !prepared.wait(PATIENCE) && !interrupt.is_requested() {}
+            if interrupt.is_requested() {
                 break;
             }
             let Some(prepared) = prepared.next() else { break };
             let outcome = prepared.map_err(Into::into).and_then(|prepared| {
-                let (image, answer) = examiner.examine(input, prepared)?;
-                writer.write(input, &image, answer)
+                let (image, prediction) = match prepared {
+                    Prepared::Ready(image) => {
+                        predictor.predict_prepared(image, &input.path, &options)?
+                    }
+                    Prepared::Large => {
+                        let image = read_large(&input.path, max_megapixels, &interrupt)?;
+                        let prediction = predictor.predict_named(&image, &input.path, &options)?;
+                        (image, prediction)
+                    }
+                };
+                writer.write(input, &image, prediction)
             });
             tally.count(input, outcome);
         }
-        Ok(tally.close())
+        Ok(tally.close(&interrupt))
     }
 
-    fn wanted(&self) -> anyhow::Result<Wanted> {
-        let Self { threshold, crf, overlay, heat_map, npy, boxes, .. } = *self;
+    fn wanted(&self) -> Wanted {
+        let Self { overlay, heat_map, npy, boxes, .. } = *self;
+        Wanted { overlay, heat_map, npy, boxes }
+    }
+
+    fn options(&self) -> anyhow::Result<PredictOptions> {
+        let threshold = self.threshold;
         let Some(threshold) = threshold.ready() else {
             bail!(
                 "`--threshold {threshold}` needs images with masks\n\
                  hint: `pinpoint evaluate` finds it; give its number here"
             );
         };
-        Ok(Wanted { threshold, crf, overlay, heat_map, npy, boxes })
-    }
-
-    fn tiling(&self) -> anyhow::Result<Tiling> {
         let tile = self.tile.unwrap_or(Tiling::default().tile);
         if !(64..=16_384).contains(&tile) {
             bail!("`--tile` must be from 64 to 16384 pixels");
         }
-        Ok(Tiling { tile, halo: self.halo })
+        let tiling = Tiling { tile, halo: self.halo };
+        Ok(PredictOptions { crf: self.crf.map(Preset::params), threshold, tiling, class: None })
     }
 }
 
-/// Set once someone asks the process to end; asked again, it ends at once.
-fn listen_for_signals() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
-    let handler = move || {
-        if asked.swap(true, Ordering::Relaxed) {
-            process::exit(1);
-        }
-    };
-    ctrlc::set_handler(handler).context("cannot listen for Ctrl-C")?;
-    Ok(stop)
-}
-
-/// Asks a method about images of any size.
-struct Examiner<'a> {
-    method: &'a dyn Method,
-    preprocess: &'a PreprocessConfig,
-    max_megapixels: u32,
-    tiling: Tiling,
-    /// Set once the process is asked to end.
-    stop: &'a AtomicBool,
-}
-
-impl Examiner<'_> {
-    fn examine(&self, input: &Input, prepared: Prepared) -> anyhow::Result<(RgbImage, Answer)> {
-        match prepared {
-            Prepared::Ready(image) => {
-                let answer = self.method.answer(&image, None);
-                Ok((image.rgb, answer))
-            }
-            Prepared::Large => self.examine_large(&input.path),
-        }
-    }
-
-    fn examine_large(&self, path: &Path) -> anyhow::Result<(RgbImage, Answer)> {
-        let image = self.read_large(path)?;
-        let size = Size::of(&image);
-        check_upscaled(path, size, self.preprocess.upscale_short_side, self.max_megapixels)?;
-        let geometry = EvalGeometry::new(size, self.preprocess);
-        if geometry.padded.area() <= self.tiling.max_pixels() {
-            // Large as a file, but shrunk before it is looked at.
-            let input = geometry.input(&image, &Normalizer::new(self.preprocess.normalization));
-            let image = EvalImage { index: 0, input, geometry, rgb: image };
-            let answer = self.method.answer(&image, None);
-            return Ok((image.rgb, answer));
-        }
-        let answer = self.method.answer_in_tiles(&image, &geometry, self.tiling);
-        let answer = answer.with_context(|| {
-            format!(
-                "this run's method must see images whole, and this one is too large: `{}`\n\
-                 hint: shrink it, or raise `--tile` if there is memory for it",
-                path.display()
-            )
-        })?;
-        Ok((image, answer))
-    }
-}
-
-impl Examiner<'_> {
-    /// Decodes in the background, so that a signal need not wait for the end of it.
-    fn read_large(&self, path: &Path) -> anyhow::Result<RgbImage> {
-        let (send, receive) = mpsc::channel();
-        let (file, limit) = (path.to_owned(), self.max_megapixels);
-        thread::spawn(move || send.send(read_rgb(&file, limit)));
-        loop {
-            match receive.recv_timeout(PATIENCE) {
-                Ok(image) => return Ok(image?),
-                Err(RecvTimeoutError::Timeout) if !self.stop.load(Ordering::Relaxed) => {}
-                Err(_) => bail!("interrupted while reading `{}`", path.display()),
-            }
+/// Decodes in the background, so that a signal need not wait for the end of it.
+fn read_large(path: &Path, max_megapixels: u32, interrupt: &Interrupt) -> anyhow::Result<RgbImage> {
+    let (send, receive) = mpsc::channel();
+    let file = path.to_owned();
+    thread::spawn(move || send.send(read_rgb(&file, max_megapixels)));
+    loop {
+        match receive.recv_timeout(PATIENCE) {
+            Ok(image) => return Ok(image?),
+            Err(RecvTimeoutError::Timeout) if !interrupt.is_requested() => {}
+            Err(_) => bail!("interrupted while reading `{}`", path.display()),
         }
     }
 }
@@ -299,11 +244,15 @@ impl<'a> Tally<'a> {
     }
 
     /// 0 if everything asked for was done, 1 if something failed, 2 if nothing was done.
-    fn close(self) -> ExitCode {
+    fn close(self, interrupt: &Interrupt) -> ExitCode {
         if let Some(progress) = self.progress {
             progress.finish();
         }
         let Self { ui, images, done, failed, .. } = self;
+        if interrupt.is_requested() && done < images {
+            let text = format!("{done} of {images} images done; name the others to go on");
+            return interrupted(ui, &text);
+        }
         if failed > 0 || done < images {
             ui.note(&format!("{done} of {images} images done"));
         }

@@ -9,10 +9,8 @@ use std::{
 use anyhow::{Context, bail};
 use image::RgbImage;
 use pinpoint::{
-    data::npy,
-    metrics::{Component, ScoreMap, Threshold, boxes_at},
-    predict::{Answer, most_probable},
-    refine::{Preset, refine},
+    Prediction,
+    data::{npy, preprocess::Size},
     report::{
         boxes::Found,
         overlay,
@@ -35,15 +33,13 @@ pub(super) enum BoxFormat {
 /// What is wanted of every image, beside its mask.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
-    pub(super) threshold: Threshold,
-    pub(super) crf: Option<Preset>,
     pub(super) overlay: bool,
     pub(super) heat_map: bool,
     pub(super) npy: bool,
     pub(super) boxes: Option<BoxFormat>,
 }
 
-/// One line of the answer.
+/// One line of what is printed.
 #[derive(Debug, Serialize)]
 pub(super) struct Line<'a> {
     image: String,
@@ -101,95 +97,75 @@ impl<'a> Writer<'a> {
         &self,
         input: &Input,
         image: &RgbImage,
-        answer: Answer,
+        prediction: Prediction,
     ) -> anyhow::Result<Line<'a>> {
-        let Answer { classifier, localizer: _, mut map } = answer;
-        let (width, height) = image.dimensions();
-        // What CRF and threshold take for granted, so that they need not be asked.
-        ScoreMap::new(width as usize, height as usize, &map)
-            .context("the network gives no usable scores; train again")?;
-        if let Some(preset) = self.wanted.crf {
-            map = refine(image, &map, preset)?;
-        }
-        let threshold = self.wanted.threshold.at(&map);
-        let class = classifier.as_deref().map(most_probable);
-        let probability = classifier.as_ref().zip(class).map(|(found, class)| found[class]);
-        let named = |found: Vec<f32>| self.classes.iter().map(String::as_str).zip(found).collect();
-
+        let Size { width, height } = prediction.size;
+        let name = |class: usize| self.classes[class].as_str();
+        let probabilities = prediction.probabilities.as_ref();
         let mut line = Line {
             image: input.path.display().to_string(),
-            class: class.map(|class| self.classes[class].as_str()),
-            probability,
-            probabilities: classifier.map(named),
+            class: prediction.class.map(name),
+            probability: prediction.probability(),
+            probabilities: probabilities.map(|found| {
+                self.classes.iter().map(String::as_str).zip(found.iter().copied()).collect()
+            }),
             width,
             height,
-            threshold,
-            foreground: 0.0,
+            threshold: prediction.threshold,
+            foreground: prediction.foreground(),
             mask: String::new(),
             overlay: None,
             heat_map: None,
             npy: None,
             boxes: None,
         };
-        self.write_maps(input, image, &map, &mut line)?;
+        self.write_scores(input, image, &prediction, &mut line)?;
         // Last, so that whoever finds a mask finds the rest beside it.
-        let mask: Vec<u8> = map.iter().map(|&score| 255 * u8::from(score >= threshold)).collect();
-        line.foreground =
-            mask.iter().filter(|&&pixel| pixel > 0).count() as f64 / mask.len() as f64;
-        drop(map);
+        let Prediction { mask, .. } = prediction;
+        let mask: Vec<u8> = mask.into_iter().map(|inside| 255 * u8::from(inside)).collect();
         line.mask = self.save(input, "_mask.png", || encode_grey_png(width, &mask))?;
         Ok(line)
     }
 
-    /// Writes what is made of the score map beside the mask.
-    fn write_maps(
+    /// Writes what is made of the scores beside the mask.
+    fn write_scores(
         &self,
         input: &Input,
         image: &RgbImage,
-        map: &[f32],
+        prediction: &Prediction,
         line: &mut Line<'_>,
     ) -> anyhow::Result<()> {
-        let Wanted { overlay, heat_map, npy, boxes, .. } = self.wanted;
+        let Wanted { overlay, heat_map, npy, boxes } = self.wanted;
+        let Prediction { scores, mask, .. } = prediction;
         if overlay {
             let picture = || {
-                let inside: Vec<bool> = map.iter().map(|&score| score >= line.threshold).collect();
                 let share =
                     |p: f32| format!("{} {:.0} %", line.class.unwrap_or_default(), 100.0 * p);
                 let caption = line.probability.map(share);
-                encode_png(&overlay::annotated(image, &inside, caption.as_deref()))
+                encode_png(&overlay::annotated(image, mask, caption.as_deref()))
             };
             line.overlay = Some(self.save(input, "_overlay.png", picture)?);
         }
         if heat_map {
-            let picture = || encode_png(&overlay::heat_map(image, map));
+            let picture = || encode_png(&overlay::heat_map(image, scores));
             line.heat_map = Some(self.save(input, "_heat.png", picture)?);
         }
         if npy {
-            line.npy = Some(self.save(input, ".npy", || npy::encode(image.width() as usize, map))?);
+            let array = || npy::encode(image.width() as usize, scores);
+            line.npy = Some(self.save(input, ".npy", array)?);
         }
         if let Some(format) = boxes {
-            line.boxes = Some(self.write_boxes(input, map, line, format)?);
+            let regions = prediction.regions();
+            let size = (line.width, line.height);
+            let found = Found { image: &line.image, size, class: line.class, regions: &regions };
+            let (ending, text) = match format {
+                BoxFormat::Json => ("_boxes.json", found.to_json()),
+                BoxFormat::Csv => ("_boxes.csv", found.to_csv()),
+                BoxFormat::Geojson => ("_boxes.geojson", found.to_geojson()),
+            };
+            line.boxes = Some(self.save(input, ending, || text.into_bytes())?);
         }
         Ok(())
-    }
-
-    fn write_boxes(
-        &self,
-        input: &Input,
-        map: &[f32],
-        line: &Line<'_>,
-        format: BoxFormat,
-    ) -> anyhow::Result<String> {
-        let map = ScoreMap::new(line.width as usize, line.height as usize, map)?;
-        let regions: Vec<Component> = boxes_at(&map, line.threshold);
-        let size = (line.width, line.height);
-        let found = Found { image: &line.image, size, class: line.class, regions: &regions };
-        let (ending, text) = match format {
-            BoxFormat::Json => ("_boxes.json", found.to_json()),
-            BoxFormat::Csv => ("_boxes.csv", found.to_csv()),
-            BoxFormat::Geojson => ("_boxes.geojson", found.to_geojson()),
-        };
-        self.save(input, ending, || text.into_bytes())
     }
 
     /// Writes one file, and gives its path.

@@ -7,18 +7,14 @@ mod watch;
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
 };
 
 use anyhow::bail;
 use pinpoint::{
-    collective::Ranks,
+    EvaluateRequest, TrainRequest,
     config::{Config, Experiment},
     data::{Dataset, Layout, problem},
-    device,
+    evaluate,
     metrics::ThresholdRule,
     model::weights,
     refine::Preset,
@@ -26,8 +22,10 @@ use pinpoint::{
         Report,
         compare::{self, Comparison, Format},
     },
-    run::{RunDir, WeightFile},
-    train::{Ending, TrainingTask, fit},
+    run::{DataSource, RunDir, WeightFile},
+    train,
+    train::Ending,
+    workflow::{EvaluateEvent, SaveMaps, open_dataset},
 };
 
 pub(crate) use self::plan::{Changes, seed};
@@ -36,10 +34,11 @@ use self::{
     watch::Watch,
 };
 use crate::{
-    compare::write,
-    evaluate::Evaluate,
-    train::{listen, open_data, require_memory_of, use_threads},
+    comparison::write,
+    interrupt::{Interrupt, interrupted},
+    machine::use_threads,
     ui::{Progress, Ui},
+    watch::go_on,
     weights::warn_of,
 };
 
@@ -87,7 +86,7 @@ struct Workplace<'a> {
     study: &'a Study,
     jobs: &'a [Job],
     workers: usize,
-    stop: Arc<AtomicBool>,
+    interrupt: Interrupt,
     progress: Progress,
     /// Images of the splits that are trained on and scored.
     images: (usize, usize),
@@ -124,8 +123,8 @@ impl Study {
         let scored = images.1 * self.refinements().len();
         let effort = jobs.iter().map(|job| job.effort(images.0) + scored as u64).sum();
         let progress = ui.progress(effort, "sweep");
-        let place =
-            Workplace { study: &self, jobs: &jobs, workers, stop: listen()?, progress, images };
+        let interrupt = Interrupt::listen()?;
+        let place = Workplace { study: &self, jobs: &jobs, workers, interrupt, progress, images };
 
         let mut failed: Vec<&str> = Vec::new();
         for job in &jobs {
@@ -133,8 +132,7 @@ impl Study {
                 Ok(Outcome::Done) => {}
                 Ok(Outcome::Interrupted) => {
                     place.progress.finish();
-                    ui.note("interrupted; the same command goes on from here");
-                    return Ok(ExitCode::from(1));
+                    return Ok(interrupted(ui, "the same command goes on from here"));
                 }
                 // One row that fails must not cost the user the others.
                 Err(error) => {
@@ -156,7 +154,11 @@ impl Study {
     }
 
     fn open(&self, config: &Config) -> anyhow::Result<Dataset> {
-        open_data(&self.data, self.layout, self.images.clone(), config)
+        Ok(open_dataset(&self.source(), config)?)
+    }
+
+    fn source(&self) -> DataSource {
+        DataSource { path: self.data.clone(), layout: self.layout, images: self.images.clone() }
     }
 
     /// Refuses data that is not what the study is of.
@@ -225,10 +227,10 @@ impl Workplace<'_> {
             return Ok(Outcome::Interrupted);
         }
         for crf in open {
-            if self.stop.load(Ordering::Relaxed) {
-                return Ok(Outcome::Interrupted);
+            match self.score(job, crf, ui) {
+                Err(pinpoint::Error::Interrupted) => return Ok(Outcome::Interrupted),
+                outcome => outcome?,
             }
-            self.score(job, crf, ui)?;
         }
         Ok(Outcome::Done)
     }
@@ -245,7 +247,7 @@ impl Workplace<'_> {
             && conditions.data == data.display().to_string()
             && report.evaluation.scores.protocol.threshold.rule() == *threshold
             && report.evaluation.images.len() == self.images.1
-            && (conditions.features.is_some() || !self.is_told(crf))
+            && (conditions.features.is_some() || !self.measures_decidability(crf))
             && self.is_of_these_weights(&report)
     }
 
@@ -260,47 +262,43 @@ impl Workplace<'_> {
         }
     }
 
-    /// Whether the class is told from both sides of the maps; once is enough, of maps as they are.
-    fn is_told(&self, crf: Option<Preset>) -> bool {
+    /// Whether decidability is measured; once is enough, of maps as they are.
+    fn measures_decidability(&self, crf: Option<Preset>) -> bool {
         self.study.decidability && crf.is_none()
     }
 
     /// Trains a run from wherever it stands.
     fn train(&self, job: &Job, config: &Config, failed: &[&str]) -> anyhow::Result<Outcome> {
         let folder = job.folder(&self.study.out);
-        let run = match RunDir::exists(&folder) {
-            true => RunDir::reopen(&folder, config)?,
-            false => RunDir::plan(&folder)?,
-        };
         // A run that has begun to learn by itself goes on with that.
-        if let Work::Adopt(_, earlier) = job.work
-            && (run.adopted().is_some() || !run.checkpoint().exists())
-        {
-            self.adopt(job, config, &run, &self.jobs[earlier], failed)?;
-            return Ok(Outcome::Done);
+        if let Work::Adopt(_, earlier) = job.work {
+            let run = match RunDir::exists(&folder) {
+                true => RunDir::reopen(&folder, config)?,
+                false => RunDir::plan(&folder)?,
+            };
+            if run.adopted().is_some() || !run.checkpoint().exists() {
+                self.adopt(job, config, &run, &self.jobs[earlier], failed)?;
+                return Ok(Outcome::Done);
+            }
         }
-        let dataset = self.study.open(config)?;
-        let task = TrainingTask {
-            config,
-            dataset: &dataset,
-            weights: self.study.weights.as_deref(),
-            device: device::open(&self.study.device)?,
-            workers: self.workers,
-            every_byte: false,
-            ranks: Ranks::alone(),
+        let request = TrainRequest {
+            data: Some(self.study.source()),
+            weights: self.study.weights.clone(),
+            device: self.study.device.clone(),
+            threads: Some(self.workers),
+            resume: RunDir::exists(&folder),
+            ..TrainRequest::new(&self.study.data, &folder, config.clone())
         };
-        require_memory_of(&task)?;
         let mut watch = Watch {
             name: &job.name,
-            run: &run,
-            stop: &self.stop,
+            interrupt: &self.interrupt,
             progress: &self.progress,
             weight: passes_per_image(config),
             left: job.effort(self.images.0),
         };
-        let ending = fit(&task, &run, &mut watch);
+        let outcome = train(&request, &mut watch);
         watch.close();
-        Ok(match ending? {
+        Ok(match outcome?.ending {
             Ending::Finished(_) => Outcome::Done,
             Ending::Interrupted => Outcome::Interrupted,
         })
@@ -327,27 +325,41 @@ impl Workplace<'_> {
     }
 
     /// Scores a run on the test split.
-    fn score(&self, job: &Job, crf: Option<Preset>, ui: &mut Ui) -> anyhow::Result<()> {
-        let Study { data, out, threshold, oracle_label, layout, images, .. } = self.study;
-        let folder = job.folder(out);
+    fn score(&self, job: &Job, crf: Option<Preset>, ui: &mut Ui) -> pinpoint::Result<()> {
+        let study = self.study;
+        let folder = job.folder(&study.out);
         let method = match &job.work {
             Work::Score(method) => Some(method.clone()),
             _ => None,
         };
-        let run = method.is_none().then_some(folder.as_path());
-        let mut evaluate = Evaluate::on(data.clone());
-        evaluate.method = method;
-        evaluate.crf = crf;
-        evaluate.threshold = *threshold;
-        evaluate.oracle_label = *oracle_label;
-        evaluate.layout = *layout;
-        evaluate.images.clone_from(images);
-        evaluate.save_shown_maps = true;
-        evaluate.decidability = self.is_told(crf);
-        evaluate.weights = self.study.weights.clone().filter(|_| evaluate.decidability);
+        let decidability = self.measures_decidability(crf);
+        let request = EvaluateRequest {
+            run: method.is_none().then(|| folder.clone()),
+            method,
+            data: Some(study.source()),
+            crf,
+            threshold: study.threshold,
+            oracle_label: study.oracle_label,
+            decidability,
+            weights: study.weights.clone().filter(|_| decidability),
+            report: Some(report_folder(&folder, crf)),
+            save_maps: SaveMaps::Shown,
+            threads: Some(self.workers),
+            ..EvaluateRequest::default()
+        };
         self.progress.describe(format!("{}, scoring", job.name));
-        let report = report_folder(&folder, crf);
-        evaluate.report_on(run, Some(&report), self.workers, Some(&self.progress), ui)?;
+        let mut scoring = false;
+        evaluate(&request, |event| {
+            match event {
+                EvaluateEvent::Warning(text) => self.progress.aside(|| ui.warn(text)),
+                EvaluateEvent::Scoring(_) => scoring = true,
+                // Images that the threshold is tuned on were not counted beforehand.
+                EvaluateEvent::Image if scoring => self.progress.inc(1),
+                // Notes and problems of the dataset were told once for all rows.
+                _ => {}
+            }
+            go_on(&self.interrupt)
+        })?;
         Ok(())
     }
 }

@@ -1,25 +1,17 @@
 //! One run of a study, as the terminal shows it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
-
-use pinpoint::{
-    run::RunDir,
-    train::{Event, Observer},
-};
+use pinpoint::train::{Event, Observer};
 
 use crate::{
-    train::{describe, draw_curves, epoch_line},
+    interrupt::Interrupt,
     ui::Progress,
+    watch::{describe, epoch_line},
 };
 
 /// Counts what a run learns towards the whole.
 pub(super) struct Watch<'a> {
     pub(super) name: &'a str,
-    pub(super) run: &'a RunDir,
-    pub(super) stop: &'a Arc<AtomicBool>,
+    pub(super) interrupt: &'a Interrupt,
     pub(super) progress: &'a Progress,
     /// What an image counts for.
     pub(super) weight: u64,
@@ -58,7 +50,7 @@ impl Watch<'_> {
 impl Observer for Watch<'_> {
     fn observe(&mut self, event: &Event<'_>) {
         match event {
-            Event::Note(text) => self.say(text),
+            Event::Note(text) | Event::Warning(text) => self.say(text),
             Event::Started { epochs, steps, from } => self.begin(*epochs, *steps, *from),
             Event::Step { epoch, terms, images, .. } => {
                 let text = format!("{}, epoch {epoch}: {}", self.name, describe(terms));
@@ -67,18 +59,12 @@ impl Observer for Watch<'_> {
             Event::Working { what, done, total } => {
                 self.progress.describe(format!("{}, {what}: {done} of {total}", self.name));
             }
-            Event::Epoch(record) => {
-                self.say(&epoch_line(record));
-                // A picture that cannot be drawn is no reason to stop training.
-                if let Err(error) = draw_curves(self.run) {
-                    self.say(&error.to_string());
-                }
-            }
+            Event::Epoch(record) => self.say(&epoch_line(record)),
             _ => {}
         }
     }
 
     fn wants_to_stop(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.interrupt.is_requested()
     }
 }

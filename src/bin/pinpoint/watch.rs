@@ -1,0 +1,189 @@
+//! Training and evaluation, as the terminal shows them.
+
+use std::{ops::ControlFlow, process::ExitCode, time::Instant};
+
+use pinpoint::{
+    Report, TrainRequest, evaluate,
+    method::Terms,
+    train::{Ending, EpochRecord, Event, Observer},
+    workflow::{EvaluateEvent, EvaluateRequest, Trained},
+};
+
+use crate::{
+    interrupt::{Interrupt, interrupted},
+    ui::{Progress, Ui},
+};
+
+/// Trains with progress on the terminal, and says how it ended.
+pub(crate) fn train(
+    request: &TrainRequest,
+    interrupt: &Interrupt,
+    ui: &mut Ui,
+) -> anyhow::Result<(Trained, ExitCode)> {
+    let mut progress = TrainingProgress::new(ui, interrupt);
+    let outcome = pinpoint::train(request, &mut progress);
+    progress.close();
+    let trained = outcome?;
+    let code = match trained.ending {
+        Ending::Finished(best) => {
+            let kept = best.map_or("the last epoch".to_owned(), |epoch| format!("epoch {epoch}"));
+            ui.note(&format!("done; `{}` holds {kept}", trained.run.best().display()));
+            ExitCode::SUCCESS
+        }
+        Ending::Interrupted => {
+            let run = trained.run.root().display();
+            interrupted(ui, &format!("continue with `pinpoint train --out {run} --resume`"))
+        }
+    };
+    Ok((trained, code))
+}
+
+/// Scores with progress on the terminal.
+pub(crate) fn score(
+    request: &EvaluateRequest,
+    interrupt: &Interrupt,
+    ui: &mut Ui,
+) -> pinpoint::Result<Report> {
+    let mut bar: Option<Progress> = None;
+    let report = evaluate(request, |event| {
+        match event {
+            EvaluateEvent::Note(text) => ui.note(text),
+            EvaluateEvent::Warning(text) | EvaluateEvent::DatasetProblem(text) => {
+                finish(bar.take());
+                ui.warn(text);
+            }
+            EvaluateEvent::Tuning(images) => {
+                bar = Some(ui.progress(images as u64, "tuning the threshold"));
+            }
+            EvaluateEvent::Scoring(images) => {
+                finish(bar.replace(ui.progress(images as u64, "evaluating")));
+            }
+            EvaluateEvent::Image => bar.iter().for_each(|bar| bar.inc(1)),
+            _ => {}
+        }
+        go_on(interrupt)
+    });
+    finish(bar);
+    report
+}
+
+/// Whether work goes on.
+pub(crate) fn go_on(interrupt: &Interrupt) -> ControlFlow<()> {
+    if interrupt.is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+fn finish(bar: Option<Progress>) {
+    bar.into_iter().for_each(Progress::finish);
+}
+
+/// The loss, term by term if it has several.
+pub(crate) fn describe(terms: &Terms) -> String {
+    match (terms.foreground, terms.background) {
+        (Some(foreground), Some(background)) => format!(
+            "localizer {:.3}, foreground {foreground:.3}, background {background:.3}",
+            terms.localizer
+        ),
+        _ => format!("loss {:.3}", terms.localizer),
+    }
+}
+
+/// What an epoch came to, in a line.
+pub(crate) fn epoch_line(record: &EpochRecord) -> String {
+    let valid = record.valid_error.map_or_else(String::new, |error| {
+        format!(", validation error {error:.2} %{}", if record.best { " (best)" } else { "" })
+    });
+    let terms = Terms {
+        localizer: record.loss_localizer,
+        foreground: record.loss_foreground,
+        background: record.loss_background,
+    };
+    format!(
+        "epoch {}: {}, training error {:.2} %{valid}, {:.1} s",
+        record.epoch,
+        describe(&terms),
+        record.train_error,
+        record.seconds,
+    )
+}
+
+/// One training, as the terminal shows it.
+struct TrainingProgress<'a> {
+    ui: &'a mut Ui,
+    interrupt: &'a Interrupt,
+    bar: Option<Progress>,
+    started: Instant,
+    images: usize,
+    mistakes: f64,
+}
+
+impl<'a> TrainingProgress<'a> {
+    fn new(ui: &'a mut Ui, interrupt: &'a Interrupt) -> Self {
+        Self { ui, interrupt, bar: None, started: Instant::now(), images: 0, mistakes: 0.0 }
+    }
+
+    fn begin(&mut self, epochs: usize, steps: usize, (epoch, step): (usize, usize)) {
+        if (epoch, step) != (0, 0) {
+            self.ui.note(&format!("going on from epoch {epoch}, step {step}"));
+        }
+        let bar = self.ui.progress((epochs * steps) as u64, "training");
+        bar.skip((epoch * steps + step) as u64);
+        self.bar = Some(bar);
+    }
+
+    fn step(&mut self, epoch: usize, terms: &Terms, images: usize, mistakes: f64) {
+        self.images += images;
+        self.mistakes += mistakes;
+        if let Some(bar) = &self.bar {
+            let speed = self.images as f64 / self.started.elapsed().as_secs_f64();
+            bar.describe(format!(
+                "epoch {epoch}: {}, error {:.1} %, {speed:.1} images/s",
+                describe(terms),
+                100.0 * self.mistakes / self.images as f64,
+            ));
+            bar.inc(1);
+        }
+    }
+
+    fn working(&mut self, what: &'static str, done: usize, total: usize) {
+        if done == 0 {
+            finish(self.bar.replace(self.ui.progress(total as u64, what)));
+        } else if let Some(bar) = &self.bar {
+            bar.inc(1);
+        }
+    }
+
+    fn epoch(&mut self, record: &EpochRecord) {
+        (self.images, self.mistakes, self.started) = (0, 0.0, Instant::now());
+        let line = epoch_line(record);
+        match &self.bar {
+            Some(bar) => bar.say(&line),
+            None => self.ui.note(&line),
+        }
+    }
+
+    /// Takes the bar off the terminal.
+    fn close(self) {
+        finish(self.bar);
+    }
+}
+
+impl Observer for TrainingProgress<'_> {
+    fn observe(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Opened(dataset) => dataset.notes.iter().for_each(|note| self.ui.note(note)),
+            Event::Note(text) => self.ui.note(text),
+            Event::Warning(text) => self.ui.warn(text),
+            Event::Started { epochs, steps, from } => self.begin(*epochs, *steps, *from),
+            Event::Step { epoch, terms, images, mistakes, .. } => {
+                self.step(*epoch, terms, *images, *mistakes);
+            }
+            Event::Working { what, done, total } => self.working(what, *done, *total),
+            Event::Epoch(record) => self.epoch(record),
+            _ => {}
+        }
+    }
+
+    fn wants_to_stop(&self) -> bool {
+        self.interrupt.is_requested()
+    }
+}

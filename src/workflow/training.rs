@@ -1,0 +1,176 @@
+//! Training in one call: a dataset in, a run directory out.
+
+use std::path::{Path, PathBuf};
+
+use burn::tensor::Device;
+
+use super::{memory::require_memory_of, workers};
+use crate::{
+    collective::Ranks,
+    config::Config,
+    data::{Dataset, split::cut_validation},
+    device,
+    error::{Error, Result},
+    report::training_curves,
+    run::{DataSource, RunDir},
+    train::{Ending, Event, Observer, TrainingTask, fit},
+};
+
+/// What to train, on what, and where to.
+#[derive(Debug, Clone)]
+pub struct TrainRequest {
+    /// The dataset to learn from; none if the run to be resumed does not know it.
+    pub data: Option<DataSource>,
+    /// The run directory to write.
+    pub out: PathBuf,
+    /// All settings, see [`method::published`](crate::method::published).
+    pub config: Config,
+    /// Weights to start from, `.safetensors` or `.pth`.
+    pub weights: Option<PathBuf>,
+    /// Where to compute, such as `cpu`.
+    pub device: String,
+    /// Threads that decode and augment images; one per core by default.
+    pub threads: Option<usize>,
+    /// Whether the run is bound to every byte of its images, or to a sample of each.
+    pub hash_images: bool,
+    /// Whether the run in `out` goes on; otherwise there must be none.
+    pub resume: bool,
+    /// The processes that train together.
+    pub ranks: Ranks,
+}
+
+/// What training left behind.
+#[derive(Debug)]
+pub struct Trained {
+    /// The run directory.
+    pub run: RunDir,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+impl TrainRequest {
+    /// A new run with weights drawn at random, on the processor.
+    pub fn new(data: impl Into<PathBuf>, out: impl Into<PathBuf>, config: Config) -> Self {
+        Self {
+            data: Some(DataSource::new(data)),
+            out: out.into(),
+            config,
+            weights: None,
+            device: "cpu".to_owned(),
+            threads: None,
+            hash_images: false,
+            resume: false,
+            ranks: Ranks::alone(),
+        }
+    }
+
+    /// Goes on with a run: settings, data and initial weights are as it recorded them.
+    ///
+    /// `config.train.epochs` may be raised; other settings must stay.
+    pub fn resume(out: impl Into<PathBuf>) -> Result<Self> {
+        let out = out.into();
+        let run = RunDir::started(&out)?;
+        let inputs = run.inputs()?;
+        // Once there is a checkpoint, the weights are in it.
+        let weights = inputs.as_ref().and_then(|inputs| inputs.weights.as_ref());
+        let weights = weights.and_then(|file| file.path.clone());
+        let weights = weights.filter(|path| path.is_file() && !run.checkpoint().exists());
+        let request = Self::new("", out, run.config()?);
+        let data = inputs.and_then(|inputs| inputs.data);
+        Ok(Self { data, weights, resume: true, ..request })
+    }
+}
+
+/// Trains until the last epoch, or until the observer wants to stop.
+///
+/// The outcome depends on the settings, the seed and the data only: not on the number of threads,
+/// nor on how often the run was interrupted.
+pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Trained> {
+    let TrainRequest { config, ranks, .. } = request;
+    let (dataset, device, run) = ranks.agree(prepare(request, observer))?;
+    let task = TrainingTask {
+        config,
+        dataset: &dataset,
+        source: request.data.as_ref(),
+        weights: request.weights.as_deref(),
+        device,
+        workers: workers(request.threads),
+        every_byte: request.hash_images,
+        ranks: *ranks,
+    };
+    ranks.agree(require_memory_of(&task))?;
+    let ending = fit(&task, &run, &mut WithCurves { run: &run, observer })?;
+    Ok(Trained { run, ending })
+}
+
+/// Opens all that training needs, which may fail in one process and not in another.
+fn prepare(
+    request: &TrainRequest,
+    observer: &mut dyn Observer,
+) -> Result<(Dataset, Device, RunDir)> {
+    let TrainRequest { config, out, ranks, .. } = request;
+    config.check()?;
+    let device = device::open(&request.device)?;
+    let data = request.data.as_ref().ok_or_else(|| unknown_data(out))?;
+    let dataset = open_dataset(data, config)?;
+    observer.observe(&Event::Opened(&dataset));
+    let run = match request.resume {
+        // One process writes the run.
+        true if ranks.is_first() => RunDir::reopen(out, config)?,
+        true => RunDir::started(out)?,
+        false => RunDir::plan(out)?,
+    };
+    Ok((dataset, device, run))
+}
+
+/// Opens a dataset to learn from, with a validation split.
+pub fn open_dataset(source: &DataSource, config: &Config) -> Result<Dataset> {
+    let DataSource { path, layout, images } = source;
+    let options = config.data.open_options(*layout, images.clone());
+    let mut dataset = Dataset::open(path, &options)?;
+    dataset.require_usable()?;
+    cut_validation(&mut dataset, config.data.valid_fraction, config.seed);
+    if dataset.classes.len() < 2 {
+        return Err(Error::Data {
+            path: path.clone(),
+            problem: "there is one class only, so there is nothing to tell apart".to_owned(),
+            remedy: "add images of at least one other class, such as images without the object"
+                .to_owned(),
+        });
+    }
+    Ok(dataset)
+}
+
+fn unknown_data(run: &Path) -> Error {
+    Error::Run {
+        path: run.to_owned(),
+        problem: "the run does not say which dataset it was started on".to_owned(),
+        remedy: "give the dataset by `--data`".to_owned(),
+    }
+}
+
+/// Draws how the run has gone so far after each epoch, and passes events on.
+struct WithCurves<'a> {
+    run: &'a RunDir,
+    observer: &'a mut dyn Observer,
+}
+
+impl Observer for WithCurves<'_> {
+    fn observe(&mut self, event: &Event<'_>) {
+        self.observer.observe(event);
+        if let Event::Epoch(_) = event {
+            let drawn = self
+                .run
+                .records()
+                .and_then(|records| self.run.write_curves(&training_curves(&records)));
+            // A picture that cannot be drawn is no reason to stop training.
+            if let Err(error) = drawn {
+                self.observer.observe(&Event::Warning(&error.to_string()));
+            }
+        }
+    }
+
+    fn wants_to_stop(&self) -> bool {
+        self.observer.wants_to_stop()
+    }
+}
