@@ -136,6 +136,11 @@ impl Document {
         Written::RunLengths { size: [height, width], counts }
     }
 
+    /// Whether no image was added.
+    pub fn is_empty(&self) -> bool {
+        self.images.is_empty()
+    }
+
     /// The file's text.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("plain data")

@@ -7,6 +7,7 @@
 //!     state/checkpoint.safetensors     everything a resumed run needs, in one file
 //!     state/{lock,holder.json}         held by the process that writes the run, and who it is
 //!     metrics.jsonl metrics.csv        one line per epoch
+//!     tensorboard/events.…             the same for TensorBoard, if asked for
 //!     trained-in.txt                   the run that was trained for this one, if one was
 //! ```
 //!
@@ -54,6 +55,8 @@ const CHECKPOINT: &str = "state/checkpoint.safetensors";
 const METRICS: &str = "metrics.jsonl";
 const METRICS_TABLE: &str = "metrics.csv";
 const CURVES: &str = "curves.svg";
+// TensorBoard knows its files by the word `tfevents`.
+const TENSORBOARD: &str = "tensorboard/events.out.tfevents.pinpoint";
 const INPUTS: &str = "inputs.json";
 const LOCK: &str = "state/lock";
 const HOLDER: &str = "state/holder.json";
@@ -368,6 +371,11 @@ impl RunDir {
     /// Keeps the picture of how the run has gone so far, an SVG file.
     pub fn write_curves(&self, picture: &str) -> Result<()> {
         write_atomically(&self.root.join(CURVES), picture.as_bytes())
+    }
+
+    /// The event file of TensorBoard, if one was asked for.
+    pub fn tensorboard(&self) -> PathBuf {
+        self.root.join(TENSORBOARD)
     }
 
     /// The metrics of all finished epochs.

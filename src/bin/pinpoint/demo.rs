@@ -60,7 +60,7 @@ impl Demo {
 
         let config = settings(seed, epochs, spec.side);
         let request = TrainRequest { threads, ..TrainRequest::new(&data, out.join("run"), config) };
-        let (trained, code) = watch::train(&request, &interrupt, ui)?;
+        let (trained, code) = watch::train(&request, None, &interrupt, ui)?;
         if code != ExitCode::SUCCESS {
             return Ok(code);
         }

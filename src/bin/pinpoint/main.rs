@@ -11,6 +11,7 @@ mod data_args;
 mod demo;
 mod doctor;
 mod evaluate;
+mod event_file;
 mod export;
 mod interrupt;
 mod machine;

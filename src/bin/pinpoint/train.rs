@@ -13,6 +13,7 @@ use pinpoint::{
 
 use crate::{
     choice,
+    event_file::EventFile,
     interrupt::Interrupt,
     machine::use_threads,
     overrides::Overrides,
@@ -59,6 +60,10 @@ pub(crate) struct Train {
     #[arg(long, requires = "out")]
     resume: bool,
 
+    /// Also write losses, errors and rates to `RUN/tensorboard`, an event file of TensorBoard
+    #[arg(long)]
+    tensorboard: bool,
+
     /// Bind the run to every byte of its images, and not to a sample of each
     #[arg(long)]
     hash_images: bool,
@@ -70,7 +75,7 @@ impl Train {
         if !ranks.is_first() {
             ui.silence();
         }
-        let named = self.out.is_some();
+        let (named, tensorboard) = (self.out.is_some(), self.tensorboard);
         let prepare = || {
             let threads = Some(use_threads(self.threads)?);
             let request = TrainRequest { threads, ranks: *ranks, ..self.request()? };
@@ -81,7 +86,12 @@ impl Train {
             ui.note(&format!("run in `{}`", request.out.display()));
         }
         weights::warn_of(request.weights.as_deref(), &request.config, ui);
-        let (_, code) = watch::train(&request, &interrupt, ui)?;
+        if tensorboard && request.config.method == "probe" {
+            ui.warn("a probe has no epochs, so that `--tensorboard` has nothing to show");
+        }
+        // One process of several writes the run, and all that is in it.
+        let events = (tensorboard && ranks.is_first()).then(|| EventFile::of(&request.out));
+        let (_, code) = watch::train(&request, events, &interrupt, ui)?;
         Ok(code)
     }
 

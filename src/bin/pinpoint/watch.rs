@@ -10,6 +10,7 @@ use pinpoint::{
 };
 
 use crate::{
+    event_file::EventFile,
     interrupt::{Interrupt, interrupted},
     ui::{Progress, Ui},
 };
@@ -17,10 +18,11 @@ use crate::{
 /// Trains with progress on the terminal, and says how it ended.
 pub(crate) fn train(
     request: &TrainRequest,
+    events: Option<EventFile>,
     interrupt: &Interrupt,
     ui: &mut Ui,
 ) -> anyhow::Result<(Trained, ExitCode)> {
-    let mut progress = TrainingProgress::new(ui, interrupt);
+    let mut progress = TrainingProgress { events, ..TrainingProgress::new(ui, interrupt) };
     let outcome = pinpoint::train(request, &mut progress);
     progress.close();
     let trained = outcome?;
@@ -111,6 +113,8 @@ struct TrainingProgress<'a> {
     ui: &'a mut Ui,
     interrupt: &'a Interrupt,
     bar: Option<Progress>,
+    /// What TensorBoard shows, if that is wanted.
+    events: Option<EventFile>,
     started: Instant,
     images: usize,
     mistakes: f64,
@@ -118,7 +122,15 @@ struct TrainingProgress<'a> {
 
 impl<'a> TrainingProgress<'a> {
     fn new(ui: &'a mut Ui, interrupt: &'a Interrupt) -> Self {
-        Self { ui, interrupt, bar: None, started: Instant::now(), images: 0, mistakes: 0.0 }
+        Self {
+            ui,
+            interrupt,
+            bar: None,
+            events: None,
+            started: Instant::now(),
+            images: 0,
+            mistakes: 0.0,
+        }
     }
 
     fn begin(&mut self, epochs: usize, steps: usize, (epoch, step): (usize, usize)) {
@@ -158,6 +170,11 @@ impl<'a> TrainingProgress<'a> {
         match &self.bar {
             Some(bar) => bar.say(&line),
             None => self.ui.note(&line),
+        }
+        // A file for other eyes that cannot be written is no reason to stop training.
+        if let Some(Err(error)) = self.events.as_mut().map(|events| events.add(record)) {
+            self.ui.warn(&format!("{error:#}"));
+            self.events = None;
         }
     }
 

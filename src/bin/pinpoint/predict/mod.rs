@@ -32,7 +32,7 @@ use serde_json::json;
 
 use self::{
     inputs::{Input, Inputs},
-    outputs::{BoxFormat, Line, Wanted, Writer},
+    outputs::{Line, Wanted, Writer},
 };
 use crate::{
     choice::{PRESETS, named},
@@ -66,21 +66,8 @@ pub(crate) struct Predict {
     #[arg(long, value_name = "RULE", default_value = "0.5")]
     threshold: ThresholdRule,
 
-    /// Also write the image with its mask coloured
-    #[arg(long)]
-    overlay: bool,
-
-    /// Also write the image under its scores, from blue to red
-    #[arg(long)]
-    heat_map: bool,
-
-    /// Also write the score map as a NumPy array
-    #[arg(long)]
-    npy: bool,
-
-    /// Also write the mask's regions with their boxes, areas and scores
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    boxes: Option<BoxFormat>,
+    #[command(flatten)]
+    wanted: Wanted,
 
     /// Print one JSON line per image
     #[arg(long)]
@@ -106,7 +93,7 @@ pub(crate) struct Predict {
 impl Predict {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let threads = use_threads(self.threads)?;
-        let (wanted, options) = (self.wanted(), self.options()?);
+        let options = self.options()?;
         let run = RunDir::open(&self.run)?;
         let config = run.config()?;
         let out = self.out.unwrap_or_else(|| run.root().join("predictions"));
@@ -132,7 +119,7 @@ impl Predict {
             "lower `--tile`",
         )?;
         let interrupt = Interrupt::listen()?;
-        let writer = Writer { out: &out, inputs: &inputs, classes: predictor.classes(), wanted };
+        let mut writer = Writer::new(&out, &inputs, predictor.classes(), self.wanted);
 
         let mut tally = Tally {
             failed: inputs.problems.len(),
@@ -160,12 +147,11 @@ impl Predict {
             });
             tally.count(input, outcome);
         }
+        if let Err(error) = writer.finish() {
+            tally.ui.warn(&format!("{error:#}"));
+            tally.failed += 1;
+        }
         Ok(tally.close(&interrupt))
-    }
-
-    fn wanted(&self) -> Wanted {
-        let Self { overlay, heat_map, npy, boxes, .. } = *self;
-        Wanted { overlay, heat_map, npy, boxes }
     }
 
     fn options(&self) -> anyhow::Result<PredictOptions> {

@@ -11,6 +11,12 @@ use image::RgbImage;
 use pinpoint::{
     Prediction,
     data::{npy, preprocess::Size},
+    formats::{
+        coco::{self, Segmentation},
+        geojson::{self, About},
+        label_png,
+    },
+    metrics::{ScoreMap, regions_at},
     report::{
         boxes::Found,
         overlay,
@@ -30,13 +36,46 @@ pub(super) enum BoxFormat {
     Geojson,
 }
 
-/// What is wanted of every image, beside its mask.
-#[derive(Debug, Clone, Copy)]
+/// Forms of a region in a COCO file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum CocoFormat {
+    /// Run lengths
+    Rle,
+    /// Polygons, and run lengths where there are holes
+    Polygons,
+}
+
+/// What is wanted of every image, beside its mask
+#[derive(Debug, Clone, Copy, clap::Args)]
+#[command(next_help_heading = "Outputs beside the mask")]
 pub(super) struct Wanted {
-    pub(super) overlay: bool,
-    pub(super) heat_map: bool,
-    pub(super) npy: bool,
-    pub(super) boxes: Option<BoxFormat>,
+    /// The image with its mask coloured
+    #[arg(long)]
+    overlay: bool,
+
+    /// The image under its scores
+    #[arg(long)]
+    heat_map: bool,
+
+    /// The score map as a NumPy array
+    #[arg(long)]
+    npy: bool,
+
+    /// The mask's regions with their boxes, areas and scores
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    boxes: Option<BoxFormat>,
+
+    /// The mask's contours as GeoJSON, which QuPath opens as annotations
+    #[arg(long)]
+    geojson: bool,
+
+    /// The class of each pixel as an indexed PNG: 0 is background, 1 the first class
+    #[arg(long)]
+    labels: bool,
+
+    /// The regions of all images in one COCO file, `coco.json`
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    coco: Option<CocoFormat>,
 }
 
 /// One line of what is printed.
@@ -61,6 +100,10 @@ pub(super) struct Line<'a> {
     npy: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     boxes: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    geojson: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<String>,
 }
 
 impl Line<'_> {
@@ -85,16 +128,44 @@ impl Line<'_> {
 /// Writes the outputs of images below one folder.
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
-    pub(super) out: &'a Path,
-    pub(super) inputs: &'a Inputs,
-    pub(super) classes: &'a [String],
-    pub(super) wanted: Wanted,
+    out: &'a Path,
+    inputs: &'a Inputs,
+    classes: &'a [String],
+    wanted: Wanted,
+    /// The regions of all images so far.
+    coco: Option<coco::Document>,
 }
 
 impl<'a> Writer<'a> {
+    pub(super) fn new(
+        out: &'a Path,
+        inputs: &'a Inputs,
+        classes: &'a [String],
+        wanted: Wanted,
+    ) -> Self {
+        let coco = wanted.coco.map(|format| {
+            let segmentation = match format {
+                CocoFormat::Rle => Segmentation::RunLengths,
+                CocoFormat::Polygons => Segmentation::Polygons,
+            };
+            coco::Document::new("masks predicted by pinpoint", classes, segmentation)
+        });
+        Self { out, inputs, classes, wanted, coco }
+    }
+
+    /// Writes what is about all images, if there was one.
+    pub(super) fn finish(self) -> anyhow::Result<()> {
+        let Some(document) = self.coco.as_ref().filter(|document| !document.is_empty()) else {
+            return Ok(());
+        };
+        let path = self.out.join("coco.json");
+        self.require_no_image(&path)?;
+        Ok(write_atomically(&path, document.to_json().as_bytes())?)
+    }
+
     /// Writes everything wanted of one image; each file appears whole or not at all.
     pub(super) fn write(
-        &self,
+        &mut self,
         input: &Input,
         image: &RgbImage,
         prediction: Prediction,
@@ -118,8 +189,11 @@ impl<'a> Writer<'a> {
             heat_map: None,
             npy: None,
             boxes: None,
+            geojson: None,
+            labels: None,
         };
         self.write_scores(input, image, &prediction, &mut line)?;
+        self.write_regions(input, &prediction.scores, prediction.class, &mut line)?;
         // Last, so that whoever finds a mask finds the rest beside it.
         let Prediction { mask, .. } = prediction;
         let mask: Vec<u8> = mask.into_iter().map(|inside| 255 * u8::from(inside)).collect();
@@ -135,7 +209,7 @@ impl<'a> Writer<'a> {
         prediction: &Prediction,
         line: &mut Line<'_>,
     ) -> anyhow::Result<()> {
-        let Wanted { overlay, heat_map, npy, boxes } = self.wanted;
+        let Wanted { overlay, heat_map, npy, boxes, .. } = self.wanted;
         let Prediction { scores, mask, .. } = prediction;
         if overlay {
             let picture = || {
@@ -168,6 +242,53 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Writes what is made of the mask's regions.
+    fn write_regions(
+        &mut self,
+        input: &Input,
+        scores: &[f32],
+        class: Option<usize>,
+        line: &mut Line<'_>,
+    ) -> anyhow::Result<()> {
+        let Wanted { geojson, labels, .. } = self.wanted;
+        if labels {
+            // Where a method does not classify, the first label is the foreground.
+            let (class, classes) = (class.unwrap_or(0), self.classes.len());
+            let inside: Vec<bool> = scores.iter().map(|&score| score >= line.threshold).collect();
+            let picture = || label_png::encode(line.width, &inside, class, classes);
+            line.labels = Some(self.save(input, "_labels.png", picture)?);
+        }
+        if !geojson && self.coco.is_none() {
+            return Ok(());
+        }
+        let scores = ScoreMap::new(line.width as usize, line.height as usize, scores)?;
+        let regions = regions_at(&scores, line.threshold);
+        if geojson {
+            let about = About {
+                class: line.class,
+                // The first colour is the background's.
+                colour: class.map(|class| label_png::colour(class + 1)),
+                probability: line.probability,
+            };
+            let text = || geojson::document(&regions, about).into_bytes();
+            line.geojson = Some(self.save(input, ".geojson", text)?);
+        }
+        if let Some(document) = &mut self.coco {
+            document.add(&line.image, [line.width, line.height], class, &regions);
+        }
+        Ok(())
+    }
+
+    fn require_no_image(&self, path: &Path) -> anyhow::Result<()> {
+        if self.inputs.contains(path) {
+            bail!(
+                "`{}` is one of the images and is not replaced\nhint: give another `--out`",
+                path.display()
+            );
+        }
+        Ok(())
+    }
+
     /// Writes one file, and gives its path.
     fn save(
         &self,
@@ -176,12 +297,7 @@ impl<'a> Writer<'a> {
         content: impl FnOnce() -> Vec<u8>,
     ) -> anyhow::Result<String> {
         let path: PathBuf = with_ending(&self.out.join(&input.name), ending);
-        if self.inputs.contains(&path) {
-            bail!(
-                "`{}` is one of the images and is not replaced\nhint: give another `--out`",
-                path.display()
-            );
-        }
+        self.require_no_image(&path)?;
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)
                 .with_context(|| format!("cannot create `{}`", folder.display()))?;
