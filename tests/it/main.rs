@@ -40,4 +40,5 @@ mod sweep;
 mod tensorboard;
 mod tidy;
 mod train;
+mod view;
 mod weights;

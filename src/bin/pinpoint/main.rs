@@ -23,6 +23,7 @@ mod study;
 mod sweep;
 mod train;
 mod ui;
+mod view;
 mod watch;
 mod weights;
 
@@ -57,6 +58,7 @@ enum Command {
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
     Crf(crf::Crf),
+    View(view::View),
     Weights(weights::Weights),
     Completions(completions::Completions),
     Man(completions::Man),
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         Command::Sweep(sweep) => sweep.run(ui),
         Command::Reproduce(reproduce) => reproduce.run(ui),
         Command::Crf(crf) => crf.run(ui),
+        Command::View(view) => view.run(ui),
         Command::Weights(weights) => weights.run(ui),
         Command::Completions(completions) => completions.run(&mut Cli::command(), ui),
         Command::Man(man) => man.run(Cli::command(), ui),

@@ -1,0 +1,144 @@
+//! As much of HTTP/1.1 as one page on this machine needs, with bounds on everything.
+//!
+//! Written out rather than taken from a crate: the servers that are well kept bring an
+//! asynchronous runtime with them, which is more than the rest of this command.
+
+use std::{
+    io::{self, BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+/// Most bytes of a request's first lines.
+const HEAD_BYTES: u64 = 16 * 1024;
+
+/// Most bytes of an image that is sent.
+pub(super) const BODY_BYTES: usize = 256 << 20;
+
+/// How long a browser may be silent within a request.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// What a browser asks for.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) method: String,
+    /// Without the query.
+    pub(super) path: String,
+    host: String,
+    origin: Option<String>,
+    content_type: String,
+    pub(super) body: Vec<u8>,
+}
+
+/// What it is given.
+#[derive(Debug)]
+pub(super) struct Response {
+    pub(super) status: &'static str,
+    pub(super) content_type: &'static str,
+    pub(super) body: Vec<u8>,
+}
+
+/// Why a request is not answered as asked.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The connection is of no use any more.
+    Broken,
+    /// The browser is told.
+    Told(&'static str, String),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(_: io::Error) -> Self {
+        Self::Broken
+    }
+}
+
+impl Response {
+    pub(super) fn new(content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
+        Self { status: "200 OK", content_type, body: body.into() }
+    }
+
+    pub(super) fn problem(status: &'static str, message: String) -> Self {
+        Self { status, content_type: "text/plain; charset=utf-8", body: message.into() }
+    }
+
+    pub(super) fn write(&self, stream: &mut TcpStream) -> io::Result<()> {
+        let Self { status, content_type, body } = self;
+        // Nothing of a page may reach beyond this server, whatever is in its data.
+        write!(
+            stream,
+            "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\
+             Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
+             Content-Security-Policy: default-src 'self' 'unsafe-inline' data: blob:\r\n\
+             Connection: close\r\n\r\n",
+            body.len()
+        )?;
+        stream.write_all(body)?;
+        stream.flush()
+    }
+}
+
+impl Request {
+    /// Reads a request from `stream`.
+    pub(super) fn read(stream: &TcpStream) -> Result<Self, Refusal> {
+        stream.set_read_timeout(Some(SILENCE))?;
+        stream.set_write_timeout(Some(SILENCE))?;
+        let mut reader = BufReader::new(stream);
+        let mut head = reader.by_ref().take(HEAD_BYTES);
+        let mut line = String::new();
+        head.read_line(&mut line)?;
+        let mut words = line.split_whitespace().map(str::to_owned);
+        let (Some(method), Some(target)) = (words.next(), words.next()) else {
+            return Err(Refusal::Told("400 Bad Request", "this is no request".to_owned()));
+        };
+        let path = target.split(['?', '#']).next().unwrap_or_default().to_owned();
+        let mut request = Self {
+            method,
+            path,
+            host: String::new(),
+            origin: None,
+            content_type: String::new(),
+            body: Vec::new(),
+        };
+        let mut length = 0;
+        loop {
+            line.clear();
+            if head.read_line(&mut line)? == 0 {
+                return Err(Refusal::Told(
+                    "431 Request Header Fields Too Large",
+                    "too long".to_owned(),
+                ));
+            }
+            let Some((name, value)) = line.split_once(':') else { break };
+            let value = value.trim().to_owned();
+            match name.to_ascii_lowercase().as_str() {
+                "host" => request.host = value,
+                "origin" => request.origin = Some(value),
+                "content-type" => request.content_type = value,
+                "content-length" => length = value.parse().unwrap_or(usize::MAX),
+                _ => {}
+            }
+        }
+        if length > BODY_BYTES {
+            let message = format!("files of more than {} MiB are not taken here", BODY_BYTES >> 20);
+            return Err(Refusal::Told("413 Content Too Large", message));
+        }
+        // Grown as it arrives: what is announced costs nothing.
+        reader.take(length as u64).read_to_end(&mut request.body)?;
+        if request.body.len() < length {
+            return Err(Refusal::Broken);
+        }
+        Ok(request)
+    }
+
+    /// Whether it comes from a page of this server: another page must not read what is here, not
+    /// even under a name of its own for this address.
+    pub(super) fn is_ours(&self, port: u16) -> bool {
+        let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
+        let of_page =
+            |origin: &String| hosts.iter().any(|host| *origin == format!("http://{host}"));
+        hosts.contains(&self.host)
+            && self.origin.as_ref().is_none_or(of_page)
+            && (self.method == "GET" || self.content_type == "application/octet-stream")
+    }
+}
