@@ -215,20 +215,10 @@ impl Predictor {
         )
     }
 
-    /// Refuses a dataset whose classes are not those of the run.
-    pub fn require_classes(&self, dataset: &Dataset) -> Result<()> {
-        if self.classes.is_empty() || self.classes == dataset.classes {
-            return Ok(());
-        }
-        Err(Error::Data {
-            path: dataset.root.clone(),
-            problem: format!(
-                "the dataset's classes ({}) are not those of the run ({})",
-                dataset.classes.join(", "),
-                self.classes.join(", ")
-            ),
-            remedy: "score on data with the same class names, in the same order".to_owned(),
-        })
+    /// Numbers a dataset's classes as the run does; refuses, by name, those it was not trained on.
+    pub fn number_classes(&self, dataset: &mut Dataset) -> Result<()> {
+        // A rule that was never trained knows no classes.
+        if self.classes.is_empty() { Ok(()) } else { dataset.number_classes_as(&self.classes) }
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use super::workers;
 use crate::{
     config::{Config, DataConfig},
-    data::{Dataset, Split, problem, split::cut_validation},
+    data::{Dataset, MaskRule, Split, problem, split::cut_validation},
     device,
     error::{Error, Result},
     evaluate::{self, EvaluationTask, Features, MapSource, tune, tuning_split},
@@ -32,6 +32,10 @@ pub struct EvaluateRequest {
     pub maps: Option<PathBuf>,
     /// The dataset to score on; that of the run if absent.
     pub data: Option<DataSource>,
+    /// What counts as foreground in a mask; what the run's settings or the layout say if absent.
+    pub mask_rule: Option<MaskRule>,
+    /// Takes pictures in class folders for images even if they are named like masks.
+    pub no_mask_names: bool,
     /// Which of its samples; the test split if absent.
     pub split: Option<Split>,
     /// Snaps maps to the edges of their image first.
@@ -104,7 +108,9 @@ pub fn evaluate(
     mut observe: impl FnMut(EvaluateEvent<'_>) -> ControlFlow<()>,
 ) -> Result<Report> {
     let run = request.run.as_deref().map(OpenRun::open).transpose()?;
-    let settings = run.as_ref().map_or_else(Config::default, |run| run.config.clone());
+    let mut settings = run.as_ref().map_or_else(Config::default, |run| run.config.clone());
+    settings.data.mask_rule = request.mask_rule.or(settings.data.mask_rule);
+    settings.data.mask_names &= !request.no_mask_names;
     let data = match (&request.data, &run) {
         (Some(data), _) => data.clone(),
         (None, Some(run)) => run.data()?,
@@ -116,9 +122,12 @@ pub fn evaluate(
         data: &data,
         run: run.as_ref(),
     };
-    let dataset = evaluation.dataset(&settings.data, settings.seed)?;
+    let mut dataset = evaluation.dataset(&settings.data, settings.seed)?;
     evaluation.warn(&dataset, &mut observe)?;
-    let predictor = evaluation.predictor(&dataset)?;
+    let predictor = evaluation.predictor()?;
+    if let Some(predictor) = &predictor {
+        predictor.number_classes(&mut dataset)?;
+    }
     if let Some(note) = predictor.as_ref().and_then(Predictor::note) {
         tell(&mut observe, EvaluateEvent::Note(note))?;
     }
@@ -206,16 +215,14 @@ impl Evaluating<'_> {
     }
 
     /// The model to be scored; none for saved maps.
-    fn predictor(&self, dataset: &Dataset) -> Result<Option<Predictor>> {
+    fn predictor(&self) -> Result<Option<Predictor>> {
         if self.request.maps.is_some() {
             return Ok(None);
         }
         let Some(run) = self.run else {
             return Ok(self.request.method.as_deref().and_then(Predictor::untrained));
         };
-        let predictor = Predictor::load(&run.dir, &device::cpu())?;
-        predictor.require_classes(dataset)?;
-        Ok(Some(predictor))
+        Ok(Some(Predictor::load(&run.dir, &device::cpu())?))
     }
 
     /// What decidability is measured by, if it is asked for.

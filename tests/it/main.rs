@@ -24,6 +24,7 @@ mod fuzz_corpus;
 mod hostile_images;
 mod hostile_inputs;
 mod loader;
+mod masks;
 mod memory_estimate;
 mod method_parity;
 mod metrics_parity;

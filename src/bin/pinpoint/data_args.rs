@@ -11,11 +11,11 @@ const MASK_RULES: &[&str] = &["non-zero", "votes", "not-blue", "trimap", "void25
 pub(crate) struct MaskArgs {
     /// What counts as foreground in a mask, if not what the layout says
     #[arg(long, value_name = "RULE", value_parser = named::<MaskRule>(MASK_RULES))]
-    mask_rule: Option<MaskRule>,
+    pub(crate) mask_rule: Option<MaskRule>,
 
     /// Take pictures named like masks (`x_mask.png`) in class folders for images
     #[arg(long)]
-    no_mask_names: bool,
+    pub(crate) no_mask_names: bool,
 }
 
 impl MaskArgs {

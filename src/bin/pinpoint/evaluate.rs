@@ -25,6 +25,7 @@ use pinpoint::{
 use self::scores::{document, table};
 use crate::{
     choice::{self, PRESETS, named},
+    data_args::MaskArgs,
     interrupt::{Interrupt, interrupted},
     machine::use_threads,
     ui::Ui,
@@ -62,6 +63,9 @@ pub(crate) struct Evaluate {
     /// Where the images of list files are, when not beside the lists
     #[arg(long, requires = "data", value_name = "DIR")]
     images: Option<PathBuf>,
+
+    #[command(flatten)]
+    masks: MaskArgs,
 
     /// Snap maps to the edges of their image first
     #[arg(long, value_name = "PRESET", value_parser = named::<Preset>(PRESETS))]
@@ -182,6 +186,8 @@ impl Evaluate {
             method: self.method.clone(),
             maps: self.maps.clone(),
             data: self.data.clone().map(|path| DataSource { path, layout, images }),
+            mask_rule: self.masks.mask_rule,
+            no_mask_names: self.masks.no_mask_names,
             split: Some(*split),
             crf: *crf,
             threshold: *threshold,

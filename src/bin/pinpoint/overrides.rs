@@ -10,6 +10,8 @@ use pinpoint::{
 };
 use toml::{Table, Value};
 
+use crate::data_args::MaskArgs;
+
 /// The settings of a run: a file, and what is changed from one run to the next
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Settings")]
@@ -37,6 +39,9 @@ pub(crate) struct Overrides {
     /// Erasing rounds per step, 0 to train without erasing
     #[arg(long, value_name = "N")]
     erase_rounds: Option<usize>,
+
+    #[command(flatten)]
+    masks: MaskArgs,
 }
 
 impl Overrides {
@@ -48,7 +53,7 @@ impl Overrides {
         resumed: Option<Config>,
     ) -> anyhow::Result<Config> {
         // Spelled out so that a flag added above and forgotten here does not compile.
-        let Self { config: path, method, changes, seed, epochs, erase_rounds } = self;
+        let Self { config: path, method, changes, seed, epochs, erase_rounds, masks } = self;
         let base = match resumed {
             Some(config) if path.is_none() && method.is_none() => config,
             _ => named(path, method, weights)?,
@@ -57,6 +62,7 @@ impl Overrides {
         overlay(&mut config.seed, seed);
         overlay(&mut config.train.epochs, epochs);
         overlay(&mut config.erase.rounds, erase_rounds);
+        masks.apply(&mut config.data);
         config.check()?;
         Ok(config)
     }

@@ -11,6 +11,7 @@ use pinpoint::{
 };
 
 use crate::{
+    data_args::MaskArgs,
     study::{Changes, Study, seed},
     ui::Ui,
     weights,
@@ -52,6 +53,9 @@ pub(crate) struct Reproduce {
     /// Where the images of published folds are, if not beside them
     #[arg(long, value_name = "DIR")]
     images: Option<PathBuf>,
+
+    #[command(flatten)]
+    masks: MaskArgs,
 
     /// Threads to use; all cores by default
     #[arg(long, value_name = "N")]
@@ -105,12 +109,12 @@ impl Published {
 
 impl Reproduce {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
-        let Self { dataset, methods, seeds, .. } = self;
+        let Self { dataset, methods, seeds, masks, .. } = self;
         let Setup { file, text, classes, crf } = dataset.setup();
         let weights = KnownFile::at(&self.weights);
         Study {
             experiment: Experiment::parse(text, Path::new(file))?,
-            changes: Changes { methods, seeds, weights, ..Changes::default() },
+            changes: Changes { methods, seeds, masks, weights, ..Changes::default() },
             data: self.data,
             classes: Some(classes),
             out: self.out.unwrap_or_else(|| Path::new("runs").join(dataset.name())),

@@ -9,6 +9,7 @@ use pinpoint::{
 
 use crate::{
     choice::{self, PRESETS, named},
+    data_args::MaskArgs,
     study::{Changes, Study, seed},
     ui::Ui,
     weights,
@@ -74,6 +75,9 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "DIR")]
     images: Option<PathBuf>,
 
+    #[command(flatten)]
+    masks: MaskArgs,
+
     /// Where to compute
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
@@ -85,11 +89,11 @@ pub(crate) struct Sweep {
 
 impl Sweep {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
-        let Self { methods, seeds, set, epochs, .. } = self;
+        let Self { methods, seeds, masks, set, epochs, .. } = self;
         let weights = self.weights.as_deref().and_then(KnownFile::at);
         Study {
             experiment: Experiment::load(&self.file)?,
-            changes: Changes { methods, seeds, set, epochs, weights },
+            changes: Changes { methods, seeds, masks, set, epochs, weights },
             data: self.data,
             classes: None,
             out: self.out,

@@ -12,8 +12,8 @@ use std::{
 use anyhow::bail;
 use pinpoint::{
     EvaluateRequest, TrainRequest,
-    config::{Config, Experiment},
-    data::{Dataset, Layout, problem},
+    config::{Config, DataConfig, Experiment},
+    data::{Dataset, Layout, MaskRule, problem},
     evaluate,
     metrics::ThresholdRule,
     model::weights,
@@ -90,6 +90,9 @@ struct Workplace<'a> {
     progress: Progress,
     /// Images of the splits that are trained on and scored.
     images: (usize, usize),
+    /// How masks are read by every row, also by those that have no settings, and the rule that
+    /// this comes to.
+    read_as: (DataConfig, MaskRule),
 }
 
 impl Study {
@@ -107,7 +110,8 @@ impl Study {
                 break;
             }
         }
-        let any = jobs.iter().find_map(Job::config).cloned().unwrap_or_default();
+        let mut any = jobs.iter().find_map(Job::config).cloned().unwrap_or_default();
+        self.changes.masks.apply(&mut any.data);
         let dataset = self.open(&any)?;
         self.require_classes(&dataset)?;
         for note in &dataset.notes {
@@ -124,7 +128,9 @@ impl Study {
         let effort = jobs.iter().map(|job| job.effort(images.0) + scored as u64).sum();
         let progress = ui.progress(effort, "sweep");
         let interrupt = Interrupt::listen()?;
-        let place = Workplace { study: &self, jobs: &jobs, workers, interrupt, progress, images };
+        let read_as = (any.data.clone(), dataset.mask_rule);
+        let place =
+            Workplace { study: &self, jobs: &jobs, workers, interrupt, progress, images, read_as };
 
         let mut failed: Vec<&str> = Vec::new();
         for job in &jobs {
@@ -244,6 +250,7 @@ impl Workplace<'_> {
         report.settings.as_deref() == job.config()
             && conditions.crf == crf
             && conditions.oracle_label == *oracle_label
+            && conditions.truth_rule == self.read_as.1
             && conditions.data == data.display().to_string()
             && report.evaluation.scores.protocol.threshold.rule() == *threshold
             && report.evaluation.images.len() == self.images.1
@@ -337,6 +344,8 @@ impl Workplace<'_> {
             run: method.is_none().then(|| folder.clone()),
             method,
             data: Some(study.source()),
+            mask_rule: self.read_as.0.mask_rule,
+            no_mask_names: !self.read_as.0.mask_names,
             crf,
             threshold: study.threshold,
             oracle_label: study.oracle_label,

@@ -10,7 +10,7 @@ use pinpoint::{
     predict::UNTRAINED,
 };
 
-use crate::overrides::changed;
+use crate::{data_args::MaskArgs, overrides::changed};
 
 /// One run of a study.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,8 @@ pub(crate) struct Changes {
     pub(crate) set: Vec<String>,
     /// Passes over the training set.
     pub(crate) epochs: Option<usize>,
+    /// How masks are read.
+    pub(crate) masks: MaskArgs,
     /// What training starts from, if it is a published file.
     pub(crate) weights: Option<&'static KnownFile>,
 }
@@ -115,6 +117,7 @@ fn job(
     }
     let mut config = changed(method::settings(experiment, row, changes.weights)?, &changes.set)?;
     config.seed = seed;
+    changes.masks.apply(&mut config.data);
     if let Some(epochs) = changes.epochs {
         config.train.epochs = epochs;
     }
