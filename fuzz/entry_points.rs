@@ -97,7 +97,7 @@ pub(crate) fn run_in(folder: &Path, target: &str, bytes: &[u8]) {
             fs::write(root.join("config.toml"), config).expect("a temporary file");
             let files = ["state/checkpoint.safetensors", "inputs.json", "metrics.jsonl"];
             files.iter().for_each(|file| drop(written(&root, file, bytes)));
-            let run = RunDir::open(&root).expect("there are settings");
+            let run = RunDir::started(&root).expect("there are settings");
             if let Ok(Some(checkpoint)) = run.restore() {
                 let _ = checkpoint.position.check(3, 7);
             }

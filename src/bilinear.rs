@@ -36,6 +36,13 @@ impl Tap {
         other.mul_add(far, one * near)
     }
 
+    /// The value between two scores: equal ones are given back exactly, since scores are ranked and
+    /// a tie must stay one.
+    #[inline]
+    pub(crate) fn mix_scores(&self, near: f32, far: f32) -> f32 {
+        near + (far - near) * self.weight
+    }
+
     /// The value between two features of an image, where there are hundreds in a cell: rounded
     /// twice, as every processor can for many at a time.
     #[inline]

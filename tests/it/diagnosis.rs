@@ -61,7 +61,7 @@ fn maps_are_scored_without_masks() {
     assert_eq!(score("3").0["decidability"], *told, "whatever the number of threads");
 
     let page = fs::read_to_string(workshop.run_dir("run/report/report.html")).unwrap();
-    assert!(page.contains("Decidability, nats") && page.contains("features of decidability"));
+    assert!(page.contains("Decidability") && page.contains("features of decidability"));
     // What another network sees in the maps of a method that needs none.
     let best = Path::new("run/weights/best.safetensors").to_str().unwrap();
     let more = ["--method", "all-ones", "--decidability", "--weights", best, "--json"];

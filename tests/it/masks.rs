@@ -54,11 +54,15 @@ fn a_sweep_reads_the_masks_of_all_its_rows_by_one_rule() {
         }
     }
     // Another rule is another score, so that what is there does not count as done.
-    let flags = ["--mask-rule", "non-zero", "--methods", "all-ones,cam-avg"];
-    let output = bench.sweep("flag", &flags);
+    let output = bench.sweep("flag", &["--mask-rule", "non-zero", "--methods", "all-ones"]);
     assert!(output.status.success(), "{output:?}");
     let report = Report::read(&bench.path("flag/all-ones/report")).unwrap();
     assert_eq!(report.conditions.truth_rule, MaskRule::NonZero);
+    // What was trained keeps its settings.
+    let output = bench.sweep("flag", &["--mask-rule", "non-zero", "--methods", "all-ones,cam-avg"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("`data.mask_rule` was \"trimap\", is \"non-zero\""), "{message}");
 }
 
 #[test]

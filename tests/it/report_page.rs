@@ -22,7 +22,7 @@ const PERSON: &str = r#"
   try {
     for (let i = 0; i < 200 && find("gallery").dataset.state !== "drawn"; i += 1) await pause();
     seen.state = find("gallery").dataset.state;
-    const cards = () => [...document.querySelectorAll(".card")];
+    const cards = () => [...document.querySelectorAll("article.card")];
     const visible = () => cards().filter((card) => card.getClientRects().length > 0).length;
     // Masks are coloured over grey: pixels whose channels differ are coloured.
     const coloured = () => [...document.querySelectorAll("canvas[aria-label^=Mask]")].map((canvas) => {

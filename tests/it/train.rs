@@ -204,7 +204,7 @@ fn a_run_is_scored_on_its_own_classes_and_refused_on_others() {
     let spec = SyntheticSpec { classes: 3, train: 3, valid: 3, test: 3, side: 32, seed: 1 };
     synthetic::write(&other, &spec, || {}).unwrap();
     let message = failure(&evaluate(other));
-    assert!(message.contains("are not those of the run"), "{message}");
+    assert!(message.contains("was not trained on: `checkered-star`"), "{message}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use image::{
 
 use super::{Size, enlarge::enlarge};
 use crate::{
-    bilinear::{aligned, read_planes},
+    bilinear::{Tap, aligned},
     config::PreprocessConfig,
     error::{Error, Result},
 };
@@ -100,7 +100,13 @@ pub fn resize_align_corners(plane: &[f32], from: Size, to: Size) -> Vec<f32> {
     let size = |size: Size| [size.height as usize, size.width as usize];
     let (before, after) = (size(from), size(to));
     let [rows, columns] = [0, 1].map(|axis| aligned(after[axis], before[axis]));
-    read_planes(plane, before, &rows, &columns)
+    let line = |row: usize| &plane[row * before[1]..][..before[1]];
+    let read_row = |row: &Tap| {
+        let pairs = line(row.near).iter().zip(line(row.far));
+        let between: Vec<f32> = pairs.map(|(&near, &far)| row.mix_scores(near, far)).collect();
+        columns.iter().map(move |tap| tap.mix_scores(between[tap.near], between[tap.far]))
+    };
+    rows.iter().flat_map(read_row).collect()
 }
 
 #[cfg(test)]
@@ -111,6 +117,15 @@ mod tests {
 
     fn size(width: u32, height: u32) -> Size {
         Size { width, height }
+    }
+
+    proptest! {
+        #[test]
+        fn scores_that_are_equal_stay_equal(score in 0.0_f32..=1.0, width in 2_u32..40, height in 2_u32..40) {
+            let plane = vec![score; 35];
+            let resized = resize_align_corners(&plane, size(7, 5), size(width, height));
+            prop_assert!(resized.iter().all(|&found| found == score));
+        }
     }
 
     #[test]
