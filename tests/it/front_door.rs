@@ -115,3 +115,32 @@ fn a_run_without_a_name_is_named_after_its_data_and_numbered() {
         assert!(at.join(run).join("weights/best.safetensors").is_file(), "{output:?}");
     }
 }
+
+#[test]
+fn without_a_method_a_probe_is_trained_and_said_to_be_before_it_starts() {
+    let workshop = Workshop::new();
+    let mut command = Command::cargo_bin("pinpoint").unwrap();
+    command.current_dir(workshop.folder.path()).args(["train", "--data", "data", "--out", "run"]);
+    let output = command.args(["--set", "model.backbone=tiny"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("probe with tiny: 12 training and 4 validation images of 2 classes"),
+        "{said}"
+    );
+    assert!(said.contains("no `--weights` were given"), "{said}");
+    let config = fs::read_to_string(workshop.run_dir("run/config.toml")).unwrap();
+    assert!(config.contains("method = \"probe\""), "{config}");
+}
+
+#[test]
+fn a_shipped_set_up_is_known_by_its_name() {
+    let workshop = Workshop::new();
+    let mut command = Command::cargo_bin("pinpoint").unwrap();
+    command.current_dir(workshop.folder.path()).args(["train", "--data", "data", "--out", "run"]);
+    let small = ["--config", "glas", "--epochs", "0"];
+    let output = command.args(small).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("train.epochs") && !said.contains("cannot read"), "{said}");
+    assert!(!workshop.run_dir("run").exists());
+}

@@ -48,7 +48,11 @@ impl Workshop {
 
     pub(crate) fn command(&self, run: &str, more: &[&str]) -> Command {
         let mut command = Command::cargo_bin("pinpoint").unwrap();
-        command.arg("train").arg("--data").arg(self.folder.path().join("data"));
+        command.arg("train");
+        if !more.iter().any(|flag| ["--method", "--config", "--resume"].contains(flag)) {
+            command.args(["--method", "minmax"]);
+        }
+        command.arg("--data").arg(self.folder.path().join("data"));
         command.arg("--out").arg(self.run_dir(run)).args(["--set", "train.epochs=3"]);
         for setting in SMALL {
             command.args(["--set", setting]);

@@ -19,6 +19,7 @@ mod overrides;
 mod predict;
 mod processes;
 mod reproduce;
+mod shipped;
 mod study;
 mod sweep;
 mod train;
@@ -93,4 +94,64 @@ fn main() -> ExitCode {
         ui.error(&error);
         ExitCode::from(2)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use pinpoint::model::known::KnownFile;
+
+    use super::*;
+
+    /// The shell blocks of a page, line by line, with lines that go on put together.
+    fn shell_lines(page: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        let blocks = page.split("```").skip(1).step_by(2);
+        for block in blocks.filter_map(|block| block.strip_prefix("sh\n")) {
+            let joined = block.replace("\\\n", " ");
+            lines.extend(joined.lines().map(str::to_owned));
+        }
+        lines
+    }
+
+    /// The words of the command in a line, if it has one that stands for itself.
+    fn command(line: &str) -> Option<Vec<String>> {
+        let line = line.split(" #").next()?.split(" | ").next()?.split(" > ").next()?;
+        let line = line.replace("cargo run --release -- ", "pinpoint ");
+        // What is left out, or filled in by a shell, cannot be parsed.
+        let abridged = ["…", "$(", "\"$"].iter().any(|mark| line.contains(mark));
+        let words: Vec<String> =
+            line.split_whitespace().map(|word| word.replace(['"', '\''], "")).collect();
+        let start = words.iter().position(|word| word == "pinpoint")?;
+        (!abridged).then(|| words[start..].to_vec())
+    }
+
+    #[test]
+    fn every_command_in_the_docs_is_one() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut pages = vec![root.join("README.md"), root.join("configs/README.md")];
+        pages.extend(fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+        let pages = pages.iter().filter(|path| path.extension().is_some_and(|end| end == "md"));
+        let mut seen = 0;
+        for page in pages {
+            for line in shell_lines(&fs::read_to_string(page).unwrap()) {
+                let Some(words) = command(&line) else { continue };
+                seen += 1;
+                // Names of weights are looked up in a cache that the test does not have.
+                let is_cached = |word: &str| KnownFile::named(word).is_some();
+                let gets = words.get(1).is_some_and(|verb| verb == "weights");
+                let words = words.into_iter().map(|word| match is_cached(&word) && !gets {
+                    true => "weights.pth".to_owned(),
+                    false => word,
+                });
+                if let Err(error) = Cli::try_parse_from(words)
+                    && error.exit_code() != 0
+                {
+                    panic!("{}: {line}\n{error}", page.display());
+                }
+            }
+        }
+        assert!(seen > 20, "{seen} commands were found");
+    }
 }

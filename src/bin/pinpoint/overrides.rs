@@ -10,17 +10,18 @@ use pinpoint::{
 };
 use toml::{Table, Value};
 
-use crate::data_args::MaskArgs;
+use crate::{data_args::MaskArgs, shipped};
 
 /// The settings of a run: a file, and what is changed from one run to the next
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Settings")]
 pub(crate) struct Overrides {
-    /// Settings file; what it leaves out is as the method was published
-    #[arg(long, value_name = "FILE")]
+    /// Settings file, or the name of a shipped set-up such as `glas`; what it leaves out is as the
+    /// method was published
+    #[arg(long, value_name = "FILE|NAME")]
     config: Option<PathBuf>,
 
-    /// What to train: a method's name, or a `[methods.NAME]` of the settings file
+    /// What to train: a method's name, or a `[methods.NAME]` of the settings file; `probe` by default
     #[arg(long, value_name = "NAME", long_help = methods())]
     method: Option<String>,
 
@@ -74,18 +75,22 @@ fn named(
     method: Option<String>,
     weights: Option<&Path>,
 ) -> anyhow::Result<Config> {
+    // What works best on few images and a processor, unless a published set-up is asked for.
+    let usual = if path.is_some() { "minmax" } else { "probe" };
     let experiment = match path {
-        Some(path) => Experiment::load(&path)?,
+        Some(path) => shipped::file_or_name(&path)?,
         None => Experiment::default(),
     };
-    let row = method.as_deref().or(experiment.default_method()).unwrap_or("minmax");
+    let row = method.as_deref().or(experiment.default_method()).unwrap_or(usual);
     Ok(method::settings(&experiment, row, weights.and_then(KnownFile::at))?)
 }
 
 /// What `--method` may be.
 fn methods() -> String {
     let mut text =
-        "What to train: a method's name, or a `[methods.NAME]` of the settings file\n".to_owned();
+        "What to train: a method's name, or a `[methods.NAME]` of the settings file; `probe` by \
+         default, `minmax` with a settings file\n"
+            .to_owned();
     for (name, about) in method::NAMES.iter().zip(method::ABOUT) {
         text.push_str(&format!("\n{name:16} {about}"));
     }

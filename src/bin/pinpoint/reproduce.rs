@@ -6,12 +6,11 @@ use std::{
 };
 
 use clap::ValueEnum;
-use pinpoint::{
-    config::Experiment, metrics::ThresholdRule, model::known::KnownFile, refine::Preset,
-};
+use pinpoint::{metrics::ThresholdRule, model::known::KnownFile, refine::Preset};
 
 use crate::{
     data_args::MaskArgs,
+    shipped,
     study::{Changes, Study, seed},
     ui::Ui,
     weights,
@@ -77,29 +76,21 @@ enum Published {
 
 /// What is built in for a dataset.
 struct Setup {
-    /// The settings file that is built in.
+    /// The name of its set-up among the shipped ones.
     file: &'static str,
-    text: &'static str,
     classes: usize,
     crf: Preset,
 }
 
 impl Published {
     fn setup(self) -> Setup {
-        macro_rules! built_in {
-            ($file:literal) => {
-                ($file, include_str!(concat!("../../../", $file)))
-            };
-        }
-        let ((file, text), classes, crf) = match self {
-            Self::Glas => (built_in!("configs/glas-cpu.toml"), 2, Preset::Glas),
-            Self::Cub5 => (built_in!("configs/cub5-cpu.toml"), 5, Preset::Natural),
-            Self::Cub => (built_in!("configs/cub-cpu.toml"), 200, Preset::Natural),
-            Self::OxfordFlowers => {
-                (built_in!("configs/oxford-flowers-cpu.toml"), 102, Preset::Natural)
-            }
+        let (file, classes, crf) = match self {
+            Self::Glas => ("glas-cpu", 2, Preset::Glas),
+            Self::Cub5 => ("cub5-cpu", 5, Preset::Natural),
+            Self::Cub => ("cub-cpu", 200, Preset::Natural),
+            Self::OxfordFlowers => ("oxford-flowers-cpu", 102, Preset::Natural),
         };
-        Setup { file, text, classes, crf }
+        Setup { file, classes, crf }
     }
 
     fn name(self) -> String {
@@ -110,10 +101,10 @@ impl Published {
 impl Reproduce {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let Self { dataset, methods, seeds, masks, .. } = self;
-        let Setup { file, text, classes, crf } = dataset.setup();
+        let Setup { file, classes, crf } = dataset.setup();
         let weights = KnownFile::at(&self.weights);
         Study {
-            experiment: Experiment::parse(text, Path::new(file))?,
+            experiment: shipped::named(file).expect("built in")?,
             changes: Changes { methods, seeds, masks, weights, ..Changes::default() },
             data: self.data,
             classes: Some(classes),
@@ -141,8 +132,7 @@ mod tests {
     #[test]
     fn what_is_built_in_is_readable_and_every_row_can_be_trained() {
         for dataset in Published::value_variants() {
-            let Setup { file, text, .. } = dataset.setup();
-            let experiment = Experiment::parse(text, Path::new(file)).unwrap();
+            let experiment = shipped::named(dataset.setup().file).unwrap().unwrap();
             let rows = experiment.sweep.clone().unwrap().methods;
             for row in rows.iter().filter(|row| !UNTRAINED.contains(&experiment.method(row))) {
                 method::settings(&experiment, row, None).unwrap().check().unwrap();

@@ -3,7 +3,9 @@
 use std::{ops::ControlFlow, process::ExitCode, time::Instant};
 
 use pinpoint::{
-    Report, TrainRequest, evaluate,
+    Dataset, Report, TrainRequest,
+    config::Backbone,
+    evaluate,
     method::Terms,
     train::{Ending, EpochRecord, Event, Observer},
     workflow::{EvaluateEvent, EvaluateRequest, Trained},
@@ -22,7 +24,8 @@ pub(crate) fn train(
     interrupt: &Interrupt,
     ui: &mut Ui,
 ) -> anyhow::Result<(Trained, ExitCode)> {
-    let mut progress = TrainingProgress { events, ..TrainingProgress::new(ui, interrupt) };
+    let mut progress =
+        TrainingProgress { request: Some(request), events, ..TrainingProgress::new(ui, interrupt) };
     let outcome = pinpoint::train(request, &mut progress);
     progress.close();
     let trained = outcome?;
@@ -110,6 +113,8 @@ pub(crate) fn epoch_line(record: &EpochRecord) -> String {
 
 /// One training, as the terminal shows it.
 struct TrainingProgress<'a> {
+    /// What is trained, if that is to be said.
+    request: Option<&'a TrainRequest>,
     ui: &'a mut Ui,
     interrupt: &'a Interrupt,
     bar: Option<Progress>,
@@ -123,6 +128,7 @@ struct TrainingProgress<'a> {
 impl<'a> TrainingProgress<'a> {
     fn new(ui: &'a mut Ui, interrupt: &'a Interrupt) -> Self {
         Self {
+            request: None,
             ui,
             interrupt,
             bar: None,
@@ -130,6 +136,40 @@ impl<'a> TrainingProgress<'a> {
             started: Instant::now(),
             images: 0,
             mistakes: 0.0,
+        }
+    }
+
+    /// Says before it starts what will be trained, from what and where to.
+    fn announce(&mut self, dataset: &Dataset) {
+        let Some(TrainRequest { config, weights, out, resume, .. }) = self.request else { return };
+        let (method, backbone) = (&config.method, config.model.backbone.name());
+        let weights = weights.as_ref().map(|path| format!(", weights `{}`", path.display()));
+        let epochs = match method.as_str() {
+            "probe" => String::new(),
+            _ => format!(", {} epochs", config.train.epochs),
+        };
+        let input = match config.preprocess.shrink_short_side {
+            0 => "images at their own size".to_owned(),
+            side => format!("images of at most {side} pixels on the short side"),
+        };
+        self.ui.note(&format!(
+            "{method} with {backbone}{}{epochs}: {} training and {} validation images of {} classes, \
+             {input}; the run is `{}`",
+            weights.as_deref().unwrap_or_default(),
+            dataset.train.len(),
+            dataset.valid.len(),
+            dataset.classes.len(),
+            out.display()
+        ));
+        // A probe says so itself, a U-Net has no backbone, and nobody publishes weights of `tiny`.
+        let wants_weights =
+            !matches!(method.as_str(), "probe" | "unet") && config.model.backbone != Backbone::Tiny;
+        if wants_weights && weights.is_none() && !resume {
+            self.ui.warn(
+                "no `--weights` were given, so the network starts from weights drawn at random, \
+                 which takes many more images and epochs: `pinpoint weights get resnet18` fetches \
+                 ImageNet's",
+            );
         }
     }
 
@@ -187,7 +227,10 @@ impl<'a> TrainingProgress<'a> {
 impl Observer for TrainingProgress<'_> {
     fn observe(&mut self, event: &Event<'_>) {
         match event {
-            Event::Opened(dataset) => dataset.notes.iter().for_each(|note| self.ui.note(note)),
+            Event::Opened(dataset) => {
+                dataset.notes.iter().for_each(|note| self.ui.note(note));
+                self.announce(dataset);
+            }
             Event::Note(text) => self.ui.note(text),
             Event::Warning(text) => self.ui.warn(text),
             Event::Started { epochs, steps, from } => self.begin(*epochs, *steps, *from),
