@@ -8,7 +8,7 @@
 //! R⁺ = sigmoid(ω (T̄ − σ′))          Eq. 9 of the paper; in (0, 1), 1 is foreground
 //! ```
 //!
-//! Plain values are computed by [`soft_mask`](super::soft_mask), the same operations with a
+//! Plain values are computed by `soft_mask.rs`, the same operations with a
 //! gradient or on other devices here.
 
 use super::{

@@ -1,7 +1,7 @@
 //! The soft mask of evidence: equation 9 of the paper, and the range that comes before it.
 //!
 //! Whole images and tiles share it; only where a gradient is wanted are the same operations
-//! tensors, in [`mask`](super::mask).
+//! tensors, in `mask.rs`.
 
 use rayon::prelude::*;
 

@@ -10,7 +10,7 @@
 //! image ─▶ erased ─▶ localize ─▶ × trust ─▶ max ─▶ mask ─▶ foreground
 //! ```
 //!
-//! Plain floats: the tensors are in [`step`](super::step).
+//! Plain floats: the tensors are in `step.rs`.
 //!
 //! Two invariants, both tested below: trust is in `[0, 1]`, and a sample that has
 //! stopped never takes part again.
