@@ -110,14 +110,18 @@ impl Predict {
         let paths = inputs.images.iter().map(|input| input.path.clone()).collect();
         let mut prepared =
             prefetch(paths, config.preprocess.clone(), settings, options.tiling.max_pixels());
-        let predictor = Predictor::load(&run, &device::open(&self.device)?)?;
+        let device = device::open(&self.device)?;
+        let predictor = Predictor::load(&run, &device)?;
         predictor.note().into_iter().for_each(|note| ui.note(note));
-        let (classes, pixels) = (predictor.classes().len(), options.tiling.max_pixels() as f64);
-        require_memory(
-            footprint::of_prediction(&config, classes, pixels),
-            "a window of this size",
-            "lower `--tile`",
-        )?;
+        // A GPU's memory is not the machine's.
+        if device::is_cpu(&device) {
+            let (classes, pixels) = (predictor.classes().len(), options.tiling.max_pixels() as f64);
+            require_memory(
+                footprint::of_prediction(&config, classes, pixels),
+                "a window of this size",
+                "lower `--tile`",
+            )?;
+        }
         let interrupt = Interrupt::listen()?;
         let mut writer = Writer::new(&out, &inputs, predictor.classes(), self.wanted);
 
