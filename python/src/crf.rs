@@ -1,0 +1,100 @@
+//! The dense CRF alone.
+
+use dense_crf::{Appearance, DenseCrf, Params, Smoothness};
+use numpy::{PyArray2, PyArray3, PyReadonlyArray3, ndarray::Array3};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+};
+
+use crate::{arrays, error::raised};
+
+/// Parameters by preset, each of which may be replaced.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct CrfSettings {
+    preset: String,
+    iterations: Option<usize>,
+    smoothness_weight: Option<f32>,
+    theta_gamma: Option<f32>,
+    appearance_weight: Option<f32>,
+    theta_alpha: Option<f32>,
+    theta_beta: Option<f32>,
+}
+
+impl CrfSettings {
+    pub fn params(&self) -> PyResult<Params> {
+        let mut params = preset(&self.preset)?;
+        let Smoothness { weight, theta_gamma } =
+            params.smoothness.expect("presets have both kernels");
+        params.smoothness = Some(Smoothness {
+            weight: self.smoothness_weight.unwrap_or(weight),
+            theta_gamma: self.theta_gamma.unwrap_or(theta_gamma),
+        });
+        let Appearance { weight, theta_alpha, theta_beta } =
+            params.appearance.expect("presets have both kernels");
+        params.appearance = Some(Appearance {
+            weight: self.appearance_weight.unwrap_or(weight),
+            theta_alpha: self.theta_alpha.unwrap_or(theta_alpha),
+            theta_beta: self.theta_beta.unwrap_or(theta_beta),
+        });
+        params.iterations = self.iterations.unwrap_or(params.iterations);
+        Ok(params)
+    }
+}
+
+/// The parameters of a preset.
+pub fn preset(name: &str) -> PyResult<Params> {
+    match name {
+        "natural" => Ok(Params::natural()),
+        "glas" => Ok(Params::glas()),
+        _ => Err(PyValueError::new_err(format!(
+            "there is no CRF preset {name:?}; give \"natural\" or \"glas\""
+        ))),
+    }
+}
+
+/// Refines the probability of the foreground, `height × width`.
+#[pyfunction]
+pub fn crf<'py>(
+    py: Python<'py>,
+    image: &Bound<'py, PyAny>,
+    probabilities: &Bound<'py, PyAny>,
+    settings: CrfSettings,
+) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    let (image, params) = (arrays::rgb(image)?, settings.params()?);
+    let (height, width, map) = arrays::map(probabilities, "a map of probabilities")?;
+    if (width, height) != (image.width() as usize, image.height() as usize) {
+        return Err(PyValueError::new_err(format!(
+            "the image is {}×{} pixels and the probabilities are {width}×{height}",
+            image.width(),
+            image.height()
+        )));
+    }
+    let refined = py.detach(|| pinpoint::refine::refine_with(&image, &map, &params));
+    arrays::rows(py, refined.map_err(raised)?, height, width)
+}
+
+/// Refines the probabilities of any number of labels, `labels × height × width`.
+#[pyfunction]
+pub fn crf_labels<'py>(
+    py: Python<'py>,
+    image: &Bound<'py, PyAny>,
+    probabilities: &Bound<'py, PyAny>,
+    settings: CrfSettings,
+) -> PyResult<Bound<'py, PyArray3<f32>>> {
+    let (image, params) = (arrays::rgb(image)?, settings.params()?);
+    let array: PyReadonlyArray3<'_, f32> = probabilities.extract().map_err(|_| {
+        PyTypeError::new_err(
+            "probabilities are an array of labels × height × width with dtype float32",
+        )
+    })?;
+    let shape = array.as_array().dim();
+    let planes: Vec<f32> = array.as_array().iter().copied().collect();
+    let (width, height) = (image.width() as usize, image.height() as usize);
+    let refined =
+        py.detach(|| DenseCrf::new(width, height, image.as_raw(), params)?.infer(&planes, shape.0));
+    let refined = Array3::from_shape_vec(shape, refined.map_err(raised)?)
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(PyArray3::from_owned_array(py, refined))
+}

@@ -1,0 +1,146 @@
+//! Training from Python: events to a callback, Ctrl-C to a run that can be resumed.
+
+use std::path::PathBuf;
+
+use pinpoint::{
+    Config, TrainRequest,
+    method::published,
+    train::{Ending, Event, Observer},
+};
+use pyo3::{exceptions::PyKeyboardInterrupt, prelude::*, types::PyDict};
+use serde_json::Value;
+
+use crate::error::raised;
+
+/// What to train, as the package gives it.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Wanted {
+    data: Option<PathBuf>,
+    out: PathBuf,
+    method: String,
+    weights: Option<PathBuf>,
+    /// Settings by dotted key, as JSON.
+    settings: Vec<(String, String)>,
+    device: String,
+    threads: Option<usize>,
+    resume: bool,
+}
+
+/// Trains until the last epoch, and gives the run's folder.
+#[pyfunction]
+pub fn train(py: Python<'_>, wanted: Wanted, progress: Option<Py<PyAny>>) -> PyResult<PathBuf> {
+    let mut request = if wanted.resume {
+        TrainRequest::resume(&wanted.out).map_err(raised)?
+    } else {
+        let base = published(&wanted.method).map_err(raised)?;
+        let data = wanted.data.clone().unwrap_or_default();
+        TrainRequest::new(data, &wanted.out, base)
+    };
+    if wanted.resume
+        && let Some(data) = wanted.data
+    {
+        request.data = Some(pinpoint::run::DataSource::new(data));
+    }
+    request.config = with_settings(&request.config, &wanted.settings)?;
+    request.weights = wanted.weights.or(request.weights);
+    request.device = wanted.device;
+    request.threads = wanted.threads;
+    let mut watcher = Watcher { progress, raised: None };
+    let trained = py.detach(|| pinpoint::train(&request, &mut watcher));
+    if let Some(error) = watcher.raised {
+        return Err(error);
+    }
+    match trained.map_err(raised)?.ending {
+        Ending::Finished(_) => Ok(request.out),
+        Ending::Interrupted => Err(PyKeyboardInterrupt::new_err(())),
+    }
+}
+
+/// Settings with some of them replaced.
+fn with_settings(config: &Config, settings: &[(String, String)]) -> PyResult<Config> {
+    let mut tree = serde_json::to_value(config).map_err(raised)?;
+    for (key, value) in settings {
+        let value: Value = serde_json::from_str(value).map_err(raised)?;
+        let mut place = &mut tree;
+        for part in key.split('.') {
+            let Value::Object(table) = place else {
+                return Err(raised(format!("there is no setting `{key}`: see docs/settings.md")));
+            };
+            place = table.entry(part).or_insert(Value::Null);
+        }
+        *place = value;
+    }
+    let config: Config = serde_json::from_value(tree)
+        .map_err(|error| raised(format!("unusable settings: {error}; see docs/settings.md")))?;
+    config.check().map_err(raised)?;
+    Ok(config)
+}
+
+/// Tells a callback what happens, and listens for Ctrl-C.
+struct Watcher {
+    progress: Option<Py<PyAny>>,
+    /// What Python raised meanwhile; training is asked to stop then, and saves its state.
+    raised: Option<PyErr>,
+}
+
+impl Observer for Watcher {
+    fn observe(&mut self, event: &Event<'_>) {
+        if self.raised.is_some() {
+            return;
+        }
+        self.raised = Python::attach(|py| {
+            py.check_signals()?;
+            match &self.progress {
+                Some(callback) => match described(py, event)? {
+                    Some(event) => callback.call1(py, (event,)).map(drop),
+                    None => Ok(()),
+                },
+                None => Ok(()),
+            }
+        })
+        .err();
+    }
+
+    fn wants_to_stop(&self) -> bool {
+        self.raised.is_some()
+    }
+}
+
+/// An event as a dictionary; none for those that say nothing to a person.
+fn described<'py>(py: Python<'py>, event: &Event<'_>) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let found = PyDict::new(py);
+    match event {
+        Event::Note(text) | Event::Warning(text) => {
+            found.set_item("kind", "note")?;
+            found.set_item("text", *text)?;
+        }
+        Event::Started { epochs, steps, from } => {
+            found.set_item("kind", "started")?;
+            found.set_item("epochs", epochs)?;
+            found.set_item("steps", steps)?;
+            found.set_item("from", *from)?;
+        }
+        Event::Step { epoch, step, terms, .. } => {
+            found.set_item("kind", "step")?;
+            found.set_item("epoch", epoch)?;
+            found.set_item("step", step)?;
+            found.set_item("loss", terms.total())?;
+        }
+        Event::Working { what, done, total } => {
+            found.set_item("kind", "working")?;
+            found.set_item("what", *what)?;
+            found.set_item("done", done)?;
+            found.set_item("total", total)?;
+        }
+        Event::Epoch(record) => {
+            found.set_item("kind", "epoch")?;
+            found.set_item("epoch", record.epoch)?;
+            found.set_item("train_error", record.train_error)?;
+            found.set_item("valid_error", record.valid_error)?;
+            found.set_item("valid_loss", record.valid_loss)?;
+        }
+        _ => return Ok(None),
+    }
+    Ok(Some(found))
+}
