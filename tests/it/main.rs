@@ -6,6 +6,7 @@
 )]
 
 mod baselines;
+mod browser;
 mod compare;
 mod completions;
 mod crf;

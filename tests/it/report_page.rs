@@ -1,27 +1,21 @@
 //! The page of a report in a real browser: it draws, obeys its controls, and asks for nothing.
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, process::Command};
 
 use assert_cmd::cargo::CommandCargoExt as _;
 use pinpoint::data::synthetic::{self, SyntheticSpec};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{evaluate::evaluate, train::Workshop};
+use crate::{browser::Person, evaluate::evaluate, train::Workshop};
 
-/// Drives the page as a person would, and leaves what it saw in the document's title.
-const PERSON: &str = r#"
-<script>
+/// Uses the page as a person would, once it is drawn, and gives what there was to see.
+const USE: &str = r#"
+const [give] = arguments;
 (async () => {
   const find = (id) => document.getElementById(id);
   const pause = () => new Promise((done) => setTimeout(done, 60));
   const seen = {};
   try {
-    for (let i = 0; i < 200 && find("gallery").dataset.state !== "drawn"; i += 1) await pause();
-    seen.state = find("gallery").dataset.state;
     const cards = () => [...document.querySelectorAll("article.card")];
     const visible = () => cards().filter((card) => card.getClientRects().length > 0).length;
     // Masks are coloured over grey: pixels whose channels differ are coloured.
@@ -74,30 +68,9 @@ const PERSON: &str = r#"
   } catch (error) {
     seen.error = String(error.stack);
   }
-  document.title = JSON.stringify(seen);
+  give(seen);
 })();
-</script>
 "#;
-
-fn browser() -> Option<PathBuf> {
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let folders: Vec<PathBuf> = env::split_paths(&env::var_os("PATH")?).collect();
-    let mut found = names.iter().flat_map(|name| folders.iter().map(move |f| f.join(name)));
-    found.find(|path| path.is_file())
-}
-
-/// The page's document after the person has used it.
-fn visit(browser: &Path, page: &Path, profile: &Path) -> String {
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-        .args(["--window-size=1280,2000", "--virtual-time-budget=20000", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
 
 /// A dataset whose names try to become markup.
 fn rename_a_class(workshop: &Workshop) {
@@ -115,8 +88,9 @@ fn rename_a_class(workshop: &Workshop) {
 
 #[test]
 fn the_page_draws_its_gallery_and_obeys_its_controls_without_a_network() {
-    let Some(browser) = browser() else {
-        eprintln!("skipped: no Chromium on the path");
+    let profile = tempfile::tempdir().unwrap();
+    let Some(person) = Person::new(profile.path(), "1280,2000") else {
+        eprintln!("skipped: no Chromium with its driver on the path");
         return;
     };
     let workshop = Workshop::new();
@@ -125,21 +99,16 @@ fn the_page_draws_its_gallery_and_obeys_its_controls_without_a_network() {
     let output = evaluate(&workshop, &["run", "--report", "out"]);
     assert!(output.status.success(), "{output:?}");
 
-    let html = fs::read_to_string(workshop.run_dir("out/report.html")).unwrap();
-    let page = workshop.run_dir("used.html");
-    fs::write(&page, html.replace("</body>", &format!("{PERSON}</body>"))).unwrap();
-    let dom = visit(&browser, &page, &workshop.run_dir("profile"));
-    let title = dom.split("<title>").nth(1).unwrap().split("</title>").next().unwrap();
-    let title = title.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    let seen: Value = serde_json::from_str(&title).unwrap_or_else(|_| panic!("{title}"));
+    let page = format!("file://{}", workshop.run_dir("out/report.html").display());
+    person.does("url", &json!({ "url": page }));
+    // Pictures are decoded in the browser's own time.
+    person.waits_until("return document.getElementById('gallery').dataset.state === 'drawn'");
+    person.waits_until("return [...document.images].every((image) => image.complete)");
+    let seen = person.learns(USE);
 
     assert!(seen["error"].is_null(), "{seen:#}");
-    assert_eq!(
-        (seen["state"].as_str(), seen["cards"].as_u64()),
-        (Some("drawn"), Some(4)),
-        "{seen:#}"
-    );
     let count = |name: &str| seen[name].as_u64().unwrap_or_else(|| panic!("{name}: {seen:#}"));
+    assert_eq!(count("cards"), 4, "{seen:#}");
     assert!(count("alarms_at_zero") > count("alarms_at_one"), "the slider recolours: {seen:#}");
     assert_eq!(count("recorded"), count("reset"), "{seen:#}");
     assert!(seen["text_at_zero"].as_str().unwrap().contains("F1⁻ 0.00"), "{seen:#}");
@@ -150,7 +119,7 @@ fn the_page_draws_its_gallery_and_obeys_its_controls_without_a_network() {
     let reversed =
         |list: &Value| list.as_array().unwrap().iter().rev().cloned().collect::<Vec<_>>();
     assert_eq!(reversed(&seen["worst_first"]), *seen["best_first"].as_array().unwrap());
-    assert_eq!(seen["requests"], serde_json::json!([]), "{seen:#}");
+    assert_eq!(seen["requests"], json!([]), "{seen:#}");
     assert_eq!(seen["images"], true, "{seen:#}");
 }
 

@@ -1,19 +1,19 @@
 //! `pinpoint view` from outside: what its server gives to whom, and a person who tries an image.
 
 use std::{
-    env, fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::TcpStream,
+    fs,
+    io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    thread,
-    time::Duration,
 };
 
 use assert_cmd::cargo::CommandCargoExt as _;
 use serde_json::{Value, json};
 
-use crate::train::Workshop;
+use crate::{
+    browser::{Person, exchange},
+    train::Workshop,
+};
 
 /// The server of a run, ended with the test.
 struct Server {
@@ -60,31 +60,6 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-fn exchange(port: u16, head: &str, body: &[u8]) -> (String, Vec<u8>) {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
-    stream.write_all(head.as_bytes()).unwrap();
-    stream.write_all(body).unwrap();
-    let mut reader = BufReader::new(stream);
-    let mut status = String::new();
-    reader.read_line(&mut status).unwrap();
-    let mut length = None;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        match line.trim().split_once(':') {
-            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                length = value.trim().parse().ok();
-            }
-            Some(_) => {}
-            None => break,
-        }
-    }
-    let mut body = vec![0; length.unwrap_or_default()];
-    reader.read_exact(&mut body).unwrap();
-    (status.trim().to_owned(), body)
 }
 
 /// A trained run with a report, and one of its images.
@@ -151,111 +126,10 @@ fn the_server_shows_the_report_predicts_images_and_keeps_everything_else_to_itse
     assert_eq!(server.get("/").0, "HTTP/1.1 200 OK", "it goes on");
 }
 
-/// A browser that is told what to do by the WebDriver protocol.
-struct Person {
-    driver: Child,
-    port: u16,
-    session: String,
-}
-
-impl Person {
-    /// None if there is no browser with its driver.
-    fn new(profile: &Path) -> Option<Self> {
-        let on_path = |name: &str| {
-            env::split_paths(&env::var_os("PATH")?)
-                .map(|folder| folder.join(name))
-                .find(|file| file.is_file())
-        };
-        let (driver, browser) = (on_path("chromedriver")?, on_path("chromium")?);
-        let mut driver = Command::new(driver)
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .ok()?;
-        let mut lines = BufReader::new(driver.stdout.take()?).lines();
-        let started = lines.find_map(|line| {
-            let line = line.ok()?;
-            line.contains("started successfully on port").then_some(line)
-        });
-        let port = started?.trim_end_matches('.').rsplit(' ').next()?.parse().ok()?;
-        // Whoever stops reading ends the driver.
-        thread::spawn(move || lines.for_each(drop));
-        let arguments = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--no-first-run",
-            "--window-size=420,900",
-        ];
-        let profile = format!("--user-data-dir={}", profile.display());
-        let arguments: Vec<&str> = arguments.into_iter().chain([profile.as_str()]).collect();
-        let options = json!({ "binary": browser, "args": arguments });
-        let mut person = Self { driver, port, session: String::new() };
-        let wanted =
-            json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": options } } });
-        let answer = person.call("POST", "/session", &wanted);
-        person.session =
-            answer["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
-        Some(person)
-    }
-
-    fn call(&self, method: &str, path: &str, body: &Value) -> Value {
-        let body = body.to_string();
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-            self.port,
-            body.len()
-        );
-        let (_, answer) = exchange(self.port, &head, body.as_bytes());
-        serde_json::from_slice::<Value>(&answer).unwrap()["value"].clone()
-    }
-
-    fn does(&self, what: &str, body: &Value) -> Value {
-        self.call("POST", &format!("/session/{}/{what}", self.session), body)
-    }
-
-    /// What a script in the page gives.
-    fn sees(&self, script: &str) -> Value {
-        self.does("execute/sync", &json!({ "script": script, "args": [] }))
-    }
-
-    fn waits_until(&self, script: &str) {
-        for _ in 0..600 {
-            if self.sees(script) == json!(true) {
-                return;
-            }
-            thread::sleep(Duration::from_millis(100));
-        }
-        panic!("never: {script}; the page says {}", self.sees("return document.body.innerText"));
-    }
-
-    /// Chooses a file in the page's only file field.
-    fn chooses(&self, file: &Path) {
-        let field = self.does("element", &json!({ "using": "css selector", "value": "#file" }));
-        let id = field.as_object().unwrap().values().next().unwrap().as_str().unwrap().to_owned();
-        self.does(&format!("element/{id}/value"), &json!({ "text": file }));
-    }
-}
-
-impl Drop for Person {
-    fn drop(&mut self) {
-        if !self.session.is_empty() {
-            self.call("DELETE", &format!("/session/{}", self.session), &json!({}));
-        }
-        let _ = self.driver.kill();
-        let _ = self.driver.wait();
-    }
-}
-
 #[test]
 fn a_person_drops_an_image_and_moves_the_threshold() {
     let profile = tempfile::tempdir().unwrap();
-    let Some(person) = Person::new(profile.path()) else {
+    let Some(person) = Person::new(profile.path(), "420,900") else {
         eprintln!("skipped: no Chromium with its driver on the path");
         return;
     };
