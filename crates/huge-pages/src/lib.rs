@@ -30,11 +30,12 @@ fn is_large(layout: Layout) -> bool {
 }
 
 // SAFETY: small blocks are the standard allocator's. Large ones are fresh private mappings, which
-// overlap nothing, are aligned to `LARGE`, and are unmapped by the length they were mapped with.
+// overlap nothing, are aligned to `LARGE`, have one owner at a time, be it the caller or what is kept
+// for the next one, and are unmapped by the length they were mapped with.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_large(layout) {
-            return mapping::map(layout.size());
+            return kept::take(layout.size()).unwrap_or_else(|| mapping::map(layout.size()));
         }
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
@@ -42,8 +43,13 @@ unsafe impl GlobalAlloc for HugePages {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if is_large(layout) {
-            // The system clears what it hands out.
-            return mapping::map(layout.size());
+            let Some(block) = kept::take(layout.size()) else {
+                // The system clears what it hands out.
+                return mapping::map(layout.size());
+            };
+            // SAFETY: the block is as long as what is cleared, and nobody else has it.
+            unsafe { block.write_bytes(0, layout.size()) };
+            return block;
         }
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc_zeroed(layout) }
@@ -51,8 +57,9 @@ unsafe impl GlobalAlloc for HugePages {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if is_large(layout) {
-            // SAFETY: the block came from `map` with this size, by the same test of its layout.
-            return unsafe { mapping::unmap(block, layout.size()) };
+            // SAFETY: the block came from `map` with this size, by the same test of its layout, and
+            // the caller gives it up.
+            return unsafe { kept::give(block, layout.size()) };
         }
         // SAFETY: the caller's promises are passed on.
         unsafe { System.dealloc(block, layout) }
@@ -71,10 +78,157 @@ unsafe impl GlobalAlloc for HugePages {
             // SAFETY: both blocks are as long as what is copied, and a new one overlaps no other.
             unsafe {
                 moved.copy_from_nonoverlapping(block, layout.size().min(size));
-                self.dealloc(block, layout);
+                give_back(block, layout);
             }
         }
         moved
+    }
+}
+
+/// Gives a block back to the system, also if it is large: what grew out of a block will not need
+/// one of its size again, and to keep each would hold as much memory as the whole has at its end.
+///
+/// # Safety
+///
+/// The block must come from [`HugePages`] with this layout, and nothing may use it any more.
+unsafe fn give_back(block: *mut u8, layout: Layout) {
+    if is_large(layout) {
+        // SAFETY: the block came from `map` with this size, by the same test of its layout.
+        return unsafe { mapping::unmap(block, layout.size()) };
+    }
+    // SAFETY: the block is the standard allocator's.
+    unsafe { System.dealloc(block, layout) }
+}
+
+/// Blocks that were freed, kept for the next one of the same size.
+///
+/// A program that does the same to one image after the other frees and allocates the same sizes all
+/// the time, and a fresh page costs more than what is computed with it.
+mod kept {
+    use std::{ptr, sync::Mutex};
+
+    use super::mapping;
+
+    /// Blocks that are kept at most.
+    const BLOCKS: usize = 8;
+    /// Bytes that are kept at most, of all blocks together.
+    const BYTES: usize = 32 << 20;
+
+    /// Sizes that are remembered as having been freed before.
+    const SIZES: usize = 32;
+
+    static KEPT: Mutex<Kept> =
+        Mutex::new(Kept { blocks: [Block::NONE; BLOCKS], bytes: 0, freed: [0; SIZES], next: 0 });
+
+    struct Kept {
+        /// The oldest first; what is not used has no size.
+        blocks: [Block; BLOCKS],
+        bytes: usize,
+        /// The last sizes that were freed, each once, overwritten in turn.
+        freed: [usize; SIZES],
+        /// Where the next of them goes.
+        next: usize,
+    }
+
+    #[derive(Clone, Copy)]
+    struct Block {
+        start: *mut u8,
+        size: usize,
+    }
+
+    impl Block {
+        const NONE: Self = Self { start: ptr::null_mut(), size: 0 };
+    }
+
+    // SAFETY: a kept block has no other owner, so that any thread may have it next.
+    unsafe impl Send for Block {}
+
+    /// A block of that very size, its content whatever it was; none if none is kept.
+    pub(super) fn take(size: usize) -> Option<*mut u8> {
+        // Whoever finds it locked maps a block of its own, so that an allocation never waits.
+        let mut kept = KEPT.try_lock().ok()?;
+        // The newest is the likeliest to be in the processor's cache.
+        let at = kept.blocks.iter().rposition(|block| block.size == size)?;
+        Some(kept.remove(at).start)
+    }
+
+    /// Keeps a block, or gives it back to the system if it is too large or the first of its size:
+    /// what happened once, as a buffer for a whole file, need not happen again.
+    ///
+    /// # Safety
+    ///
+    /// The block must come from [`mapping::map`] with the same size, and nothing may use it any more.
+    pub(super) unsafe fn give(start: *mut u8, size: usize) {
+        let kept = KEPT.try_lock().ok().filter(|_| size <= BYTES / 2);
+        let Some(mut kept) = kept.and_then(|mut kept| kept.is_repeated(size).then_some(kept))
+        else {
+            // SAFETY: as the caller promises.
+            return unsafe { mapping::unmap(start, size) };
+        };
+        while kept.blocks[BLOCKS - 1].size > 0 || kept.bytes + size > BYTES {
+            let oldest = kept.remove(0);
+            // SAFETY: it was given to us with this size, and is kept no longer.
+            unsafe { mapping::unmap(oldest.start, oldest.size) };
+        }
+        let end = kept.blocks.iter().position(|block| block.size == 0).unwrap_or(BLOCKS - 1);
+        kept.blocks[end] = Block { start, size };
+        kept.bytes += size;
+    }
+
+    impl Kept {
+        /// Whether a block of this size was freed before; remembers it.
+        fn is_repeated(&mut self, size: usize) -> bool {
+            if self.freed.contains(&size) {
+                return true;
+            }
+            let next = self.next;
+            self.freed[next] = size;
+            self.next = (next + 1) % SIZES;
+            false
+        }
+
+        /// Takes a block out; those behind it move up.
+        fn remove(&mut self, at: usize) -> Block {
+            let block = self.blocks[at];
+            self.blocks.copy_within(at + 1.., at);
+            self.blocks[BLOCKS - 1] = Block::NONE;
+            self.bytes -= block.size;
+            block
+        }
+    }
+
+    #[cfg(all(test, target_os = "linux"))]
+    mod tests {
+        use super::{super::LARGE, *};
+
+        #[test]
+        fn a_freed_block_serves_the_next_one_of_its_size() {
+            // A size that no other test uses, as all of them share what is kept.
+            let size = 2 * LARGE + 77;
+            // SAFETY: each block is ours, and given up at once.
+            unsafe { give(mapping::map(size), size) };
+            assert_eq!(take(size), None, "the first of its size");
+            let block = mapping::map(size);
+            // SAFETY: the block is ours, and taken back before it is used again.
+            unsafe { give(block, size) };
+            assert_eq!(take(size + 1), None);
+            // Another test may have pushed it out, but nothing else can come of it.
+            assert!(take(size).is_none_or(|found| found == block));
+            assert_eq!(take(size), None);
+        }
+
+        #[test]
+        fn what_is_kept_is_bounded() {
+            for index in 1..80 {
+                let size = LARGE + (index % 12) * (LARGE / 2);
+                // SAFETY: each block is mapped for this, and given up at once.
+                unsafe { give(mapping::map(size), size) };
+                if let Ok(kept) = KEPT.try_lock() {
+                    let bytes: usize = kept.blocks.iter().map(|block| block.size).sum();
+                    assert!(bytes == kept.bytes && bytes <= BYTES, "{bytes} {}", kept.bytes);
+                }
+            }
+        }
     }
 }
 
@@ -179,6 +333,22 @@ mod tests {
                 block.add(to - 1).write(3);
             }
             HugePages.dealloc(block, layout(64));
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_grew_leaves_nothing_behind() {
+        // A size that no other test uses, as all of them share what is kept.
+        let (small, large) = (2 * LARGE + 333, 3 * LARGE + 333);
+        // SAFETY: the block is used within its size, and freed once with its last layout.
+        unsafe {
+            for _ in 0..3 {
+                let block = HugePages.alloc(layout(small));
+                let block = HugePages.realloc(block, layout(small), large);
+                assert_eq!(kept::take(small), None);
+                HugePages.dealloc(block, layout(large));
+            }
         }
     }
 
