@@ -65,9 +65,9 @@ impl Scored<'_> {
     }
 }
 
-/// How predictions are judged: all of a task that any thread may know.
+/// How predictions are scored: all of a task that any thread may know.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Judge {
+pub(super) struct Scorer {
     pub(super) truth_rule: MaskRule,
     pub(super) max_megapixels: u32,
     pub(super) crf: Option<Preset>,
@@ -75,10 +75,10 @@ pub(super) struct Judge {
 }
 
 /// Refines the map if asked to, reads the truth, and compares them.
-pub(super) fn score<'a>(judge: &Judge, job: Job<'a>) -> Result<Scored<'a>> {
+pub(super) fn score<'a>(scorer: &Scorer, job: Job<'a>) -> Result<Scored<'a>> {
     let Job { index, sample, image, output, features } = job;
     let (width, height) = image.dimensions();
-    let limit = judge.max_megapixels;
+    let limit = scorer.max_megapixels;
     let blame = Blame::of(sample, output.as_ref().err());
     let ModelOutput { classifier, localizer, scores: mut map } = match output {
         Ok(output) => output,
@@ -86,10 +86,10 @@ pub(super) fn score<'a>(judge: &Judge, job: Job<'a>) -> Result<Scored<'a>> {
     };
     // Checked before it is refined, so that the message names the map's own number.
     ScoreMap::new(width as usize, height as usize, &map).map_err(|error| blame.error(&error))?;
-    if let Some(preset) = judge.crf {
+    if let Some(preset) = scorer.crf {
         map = refine(&image, &map, preset).map_err(|error| blame.error(&error))?;
     }
-    let truth = mask::read(&sample.truth, judge.truth_rule, (width, height), limit)?;
+    let truth = mask::read(&sample.truth, scorer.truth_rule, (width, height), limit)?;
     let scores = ScoreMap::new(width as usize, height as usize, &map);
     let case = ImageCase {
         id: &sample.id,
@@ -101,7 +101,7 @@ pub(super) fn score<'a>(judge: &Judge, job: Job<'a>) -> Result<Scored<'a>> {
         boxes: &sample.truth.boxes,
     };
     let mut summary =
-        ImageSummary::of(&case, &judge.protocol).map_err(|error| blame.error(&error))?;
+        ImageSummary::of(&case, &scorer.protocol).map_err(|error| blame.error(&error))?;
     if let (Some(map), Some(features)) = (&case.map, &features) {
         summary = summary.with_sides(Sides::pool(map, features));
     }

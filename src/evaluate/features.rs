@@ -1,4 +1,4 @@
-//! Features that maps are judged by, from a frozen backbone.
+//! Features that maps are scored by, from a frozen backbone.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ const BACKBONES: [(Backbone, &str); 5] = [
     (Backbone::Tiny, "tiny"),
 ];
 
-/// A frozen backbone: the same features for every method whose maps are judged.
+/// A frozen backbone: the same features for every method whose maps are scored.
 #[derive(Debug)]
 pub struct Features {
     network: Resnet,

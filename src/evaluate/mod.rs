@@ -17,7 +17,7 @@ mod queue;
 use std::path::{Path, PathBuf};
 
 pub use case::Case;
-use case::{Job, Judge, score};
+use case::{Job, Scorer, score};
 pub use features::Features;
 pub use maps::map_names;
 use problems::Problems;
@@ -69,19 +69,19 @@ pub struct EvaluationTask<'a> {
 
 /// Scores a method on a split.
 ///
-/// `look` sees every scored image on some thread; what it makes of the image is
+/// `inspect` is given every scored image on some thread; what it makes of the image is
 /// handed to `keep`, in order. The outcome is the same for any number of workers.
 pub fn evaluate<N: Send>(
     task: &EvaluationTask<'_>,
-    look: impl Fn(&Case<'_>) -> Result<N> + Sync,
+    inspect: impl Fn(&Case<'_>) -> Result<N> + Sync,
     mut keep: impl FnMut(N) -> Result<()>,
 ) -> Result<Evaluation> {
     let samples = task.dataset.split(task.split);
     let maps = task.maps(samples)?;
-    let judge = task.judge();
+    let scorer = task.scorer();
     let work = |job: Job<'_>| {
-        let scored = score(&judge, job)?;
-        let seen = look(&scored.case())?;
+        let scored = score(&scorer, job)?;
+        let seen = inspect(&scored.case())?;
         Ok((scored.into_summary(), seen))
     };
     let mut evaluator = Evaluator::new(&task.dataset.classes, task.protocol);
@@ -154,8 +154,8 @@ impl EvaluationTask<'_> {
         self.data.mask_rule.unwrap_or(self.dataset.mask_rule)
     }
 
-    fn judge(&self) -> Judge {
-        Judge {
+    fn scorer(&self) -> Scorer {
+        Scorer {
             truth_rule: self.truth_rule(),
             max_megapixels: self.data.max_megapixels,
             crf: self.crf,
@@ -175,11 +175,20 @@ impl EvaluationTask<'_> {
         let paths = samples.iter().map(|sample| sample.image.clone()).collect();
         let settings =
             EvalSettings { workers: self.workers, max_megapixels: self.data.max_megapixels };
-        let preprocess = match self.source {
+        EvalLoader::new(paths, self.preprocess(), settings)
+    }
+
+    /// How images are prepared; not at all where nothing is run on them.
+    pub fn preprocess(&self) -> PreprocessConfig {
+        match self.source {
             MapSource::Predictor(predictor) => predictor.preprocess().clone(),
             MapSource::Maps(_) => PreprocessConfig::unchanged(),
-        };
-        EvalLoader::new(paths, preprocess, settings)
+        }
+    }
+
+    /// Images that are held at a time beside the one in the network: decoded ahead, and scored.
+    pub fn images_held(&self) -> usize {
+        3 * self.workers.max(1) + 1
     }
 
     /// Runs the model on an image; what is left to do can be done by any thread.

@@ -11,7 +11,8 @@ use burn::{
 use super::{
     gradient,
     learner::{
-        Judgement, Learned, Learner, StepContext, Terms, images, input, negative_log_likelihood,
+        ImageValidation, Learned, Learner, StepContext, Terms, images, input,
+        negative_log_likelihood,
     },
     losses::{cross_entropy, sample_predictions},
     output::{ModelOutput, most_probable},
@@ -139,13 +140,13 @@ impl<C: Classifier> Learner for C {
         image: &EvalImage,
         label: &usize,
         context: &StepContext<'_>,
-    ) -> Judgement {
+    ) -> ImageValidation {
         let pass = Pass::Evaluate(Branch::Whole);
         let image = input(image, context.device);
         let scores = self.scores(network, image, pass, context.config, None);
         let probabilities = values(softmax(scores, 1));
         let mistake = f64::from(u8::from(most_probable(&probabilities) != *label));
-        Judgement { mistake, loss: negative_log_likelihood(&probabilities, *label) }
+        ImageValidation { mistake, loss: negative_log_likelihood(&probabilities, *label) }
     }
 
     fn localize(

@@ -68,7 +68,7 @@ pub trait Learner {
         image: &EvalImage,
         truth: &TruthOf<Self>,
         context: &StepContext<'_>,
-    ) -> Judgement;
+    ) -> ImageValidation;
 
     /// Class and pixel scores of one image of `[1, 3, H, W]`, at that size.
     ///
@@ -156,7 +156,7 @@ pub struct Terms {
 
 /// How far a network is from the truth about one image.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Judgement {
+pub struct ImageValidation {
     /// 1 if it names another class; a segmenter's share of wrong pixels.
     pub mistake: f64,
     /// What training minimizes, without evidence about the background.

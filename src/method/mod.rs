@@ -49,7 +49,7 @@ pub mod tiles;
 pub use self::{
     classifier::Classifier,
     gradient::GradientSum,
-    learner::{Judgement, Learned, Learner, StepContext, Terms},
+    learner::{ImageValidation, Learned, Learner, StepContext, Terms},
     output::{ModelOutput, most_probable},
 };
 use crate::{

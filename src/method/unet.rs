@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor, activation::log_softmax};
 use super::{
     classifier::baseline,
     decision, gradient,
-    learner::{Judgement, Learned, Learner, StepContext, Terms, images, input},
+    learner::{ImageValidation, Learned, Learner, StepContext, Terms, images, input},
     output::ModelOutput,
 };
 use crate::{
@@ -78,7 +78,7 @@ impl Learner for FullSupervision {
         image: &EvalImage,
         truth: &Mask,
         context: &StepContext<'_>,
-    ) -> Judgement {
+    ) -> ImageValidation {
         let input = input(image, context.device);
         let found = foreground(network.forward(input, Pass::Evaluate(Branch::Whole)));
         let found = image.geometry.restore(&found);
@@ -96,7 +96,7 @@ impl Learner for FullSupervision {
         let total: f64 = losses.zip(&scored).map(|(loss, &scored)| loss * f64::from(scored)).sum();
         let count = scored.iter().map(|&scored| f64::from(scored)).sum::<f64>().max(1.0);
         let wrong = wrong(&found, &marked, &scored, marked.len());
-        Judgement { mistake: wrong.iter().sum(), loss: total / count }
+        ImageValidation { mistake: wrong.iter().sum(), loss: total / count }
     }
 
     /// Masks say what is an object, not which: there is no class to be given or found.

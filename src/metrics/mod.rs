@@ -51,3 +51,4 @@ pub use summary::{ImageCase, ImageSummary, PixelSummary, PredictedClass, Protoco
 pub use sweep::{BestThreshold, Sweep, SweepCurve};
 pub use threshold::{Threshold, ThresholdRule};
 pub use trivial::Trivial;
+pub(crate) use trivial::from_centre;

@@ -16,10 +16,10 @@ pub struct Trivial {
 
 impl Trivial {
     /// The answers' scores on one image; `None` if the truth ignores every pixel.
-    pub(super) fn of(truth: &Mask, empty: EmptyRule) -> Option<Self> {
+    pub(crate) fn of(truth: &Mask, empty: EmptyRule) -> Option<Self> {
         let (mut all, mut ellipse) = (PixelCounts::default(), PixelCounts::default());
-        let across = quarters(truth.width);
-        let pixels = quarters(truth.height);
+        let across = from_centre(truth.width);
+        let pixels = from_centre(truth.height);
         let places = pixels.iter().flat_map(|y| across.iter().map(move |x| (x, y)));
         for (at, (x, y)) in places.enumerate() {
             if truth.ignored.as_ref().is_some_and(|ignored| ignored[at]) {
@@ -45,7 +45,7 @@ impl Trivial {
 }
 
 /// Distances of pixels' centres from the middle of a side, in quarters of it.
-fn quarters(side: u32) -> Vec<f64> {
+pub(crate) fn from_centre(side: u32) -> Vec<f64> {
     let middle = f64::from(side) / 2.0;
     (0..side).map(|i| (f64::from(i) + 0.5 - middle) / (middle / 2.0)).collect()
 }

@@ -36,6 +36,10 @@ const OF_A_STEP: Copies = Copies { weights: 7.0, layers: 2.5, pixels: 12.0 };
 /// Of layers, here of the largest only: its input, its answer and a shortcut.
 const OF_A_PREDICTION: Copies = Copies { weights: 2.7, layers: 3.2, pixels: 8.0 };
 
+/// Numbers held of each pixel of an image that waits for the network or is being scored: its input
+/// or its scores and truth, and the picture itself.
+const OF_A_WAITING_PIXEL: f64 = 4.0;
+
 /// Copies of what is saved that saving needs: as arrays, as bytes, and as a file's content.
 const OF_SAVING: f64 = 3.0;
 
@@ -65,10 +69,15 @@ pub fn of_step(config: &Config, classes: usize, images: usize) -> f64 {
     step.bytes(weights(config, classes), layers, batch * crop * crop)
 }
 
-/// Bytes that a look at an image of so many pixels needs.
+/// Bytes that a pass over an image of so many pixels needs.
 pub fn of_prediction(config: &Config, classes: usize, pixels: f64) -> f64 {
     let layers = activations(config, pixels).most;
     OF_A_PREDICTION.bytes(weights(config, classes), layers, pixels)
+}
+
+/// Bytes that images of so many pixels together need while they wait or are scored.
+pub fn of_waiting(pixels: f64) -> f64 {
+    NUMBER * OF_A_WAITING_PIXEL * pixels
 }
 
 /// Numbers that the optimizer remembers of each weight.

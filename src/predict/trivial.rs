@@ -4,6 +4,7 @@ use super::Inference;
 use crate::{
     data::preprocess::{EvalGeometry, Size},
     method::ModelOutput,
+    metrics::from_centre,
 };
 
 /// The methods that need no training, as `--method` names them.
@@ -57,12 +58,7 @@ fn without_class(scores: Vec<f32>) -> ModelOutput {
 }
 
 fn bell(Size { width, height }: Size) -> Vec<f32> {
-    // Distances of pixels' centres from the middle, in quarters of the side.
-    let distances = |side: u32| -> Vec<f64> {
-        let middle = f64::from(side) / 2.0;
-        (0..side).map(|i| (f64::from(i) + 0.5 - middle) / (middle / 2.0)).collect()
-    };
-    let (across, down) = (distances(width), distances(height));
+    let (across, down) = (from_centre(width), from_centre(height));
     let value = |x: f64, y: f64| (-std::f64::consts::LN_2 * (x * x + y * y)).exp() as f32;
     down.iter().flat_map(|&y| across.iter().map(move |&x| value(x, y))).collect()
 }
@@ -70,11 +66,27 @@ fn bell(Size { width, height }: Size) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        data::mask::Mask,
+        metrics::{EmptyRule, Trivial},
+    };
 
     #[test]
     fn every_untrained_method_is_found_by_its_name() {
         assert!(UNTRAINED.iter().all(|name| untrained(name).is_some()));
         assert!(untrained("minmax").is_none());
+    }
+
+    #[test]
+    fn the_bell_cut_at_one_half_is_the_ellipse_that_scores_are_compared_with() {
+        for size in [(40, 20), (7, 31), (64, 64)] {
+            let (width, height) = size;
+            let map = bell(Size { width, height });
+            let foreground = map.iter().map(|&value| value >= 0.5).collect();
+            let truth = Mask { width, height, foreground, ignored: None };
+            let trivial = Trivial::of(&truth, EmptyRule::default()).unwrap();
+            assert_eq!(trivial.centre_ellipse.f1_foreground, Some(100.0), "{size:?}");
+        }
     }
 
     #[test]

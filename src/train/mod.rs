@@ -31,11 +31,10 @@ use self::{
 };
 use crate::{
     collective::{Ranks, Share},
-    config::{Config, Fill, Keep, Tie},
+    config::{Config, Fill, Keep, PreprocessConfig, Tie},
     data::{
         Dataset,
-        image::read_rgb,
-        loader::{Batches as _, Supervision},
+        loader::{Batches as _, EvalLoader, EvalSettings, Supervision},
     },
     error::{Error, Result},
     method::{
@@ -237,7 +236,8 @@ impl<'a, L: Learner> Training<'a, L> {
         if let Some(note) = supervision.note() {
             observer.observe(&Event::Note(&note));
         }
-        let mean_colour = task.mean_colour()?;
+        let stop = || observer.wants_to_stop();
+        let Some(mean_colour) = task.mean_colour(stop)? else { return Ok(None) };
         if (position.epoch, position.step) == (0, 0) {
             // An image or a setting that cannot work shows itself in the first batch.
             let mut batches = supervision.epoch(0, 0);
@@ -469,15 +469,19 @@ impl<'a, L: Learner> Training<'a, L> {
 }
 
 impl TrainingTask<'_> {
-    /// The mean colour of the training images, if erasing needs it.
-    fn mean_colour(&self) -> Result<[f32; 3]> {
+    /// The mean colour of the training images, if erasing needs it; none if it was asked to stop.
+    fn mean_colour(&self, stop: impl Fn() -> bool) -> Result<Option<[f32; 3]>> {
         let Config { data, preprocess, erase, .. } = self.config;
-        let mut sums = [0.0_f64; 3];
         if erase.fill != Fill::Mean {
-            return Ok([0.0; 3]);
+            return Ok(Some([0.0; 3]));
         }
-        for sample in &self.dataset.train {
-            let image = read_rgb(&sample.image, data.max_megapixels)?;
+        let paths = self.dataset.train.iter().map(|sample| sample.image.clone()).collect();
+        let settings = EvalSettings { workers: self.workers, max_megapixels: data.max_megapixels };
+        let mut images = EvalLoader::new(paths, PreprocessConfig::unchanged(), settings).images();
+        let mut sums = [0.0_f64; 3];
+        for _ in &self.dataset.train {
+            let Some(image) = images.next_unless(&stop) else { return Ok(None) };
+            let image = image?.rgb;
             let pixels = f64::from(image.width()) * f64::from(image.height());
             for (channel, sum) in sums.iter_mut().enumerate() {
                 let total: u64 = image.pixels().map(|pixel| u64::from(pixel[channel])).sum();
@@ -486,8 +490,10 @@ impl TrainingTask<'_> {
         }
         let (mean, std) = preprocess.normalization.mean_std();
         let images = self.dataset.train.len() as f64;
-        Ok([0, 1, 2]
-            .map(|channel| ((sums[channel] / images) as f32 - mean[channel]) / std[channel]))
+        Ok(Some(
+            [0, 1, 2]
+                .map(|channel| ((sums[channel] / images) as f32 - mean[channel]) / std[channel]),
+        ))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     },
     error::{Error, Result},
     method::{
-        Judgement,
+        ImageValidation,
         learner::negative_log_likelihood,
         most_probable,
         probe::{self, Found, Gathered, Gathering, Heads, NotFinite, Plan, Probe, StageMaps},
@@ -264,7 +264,7 @@ fn validate(
             };
             let probabilities = found.classifier.unwrap_or_default();
             let mistake = f64::from(u8::from(most_probable(&probabilities) != sample.label));
-            Ok(Some(Judgement {
+            Ok(Some(ImageValidation {
                 mistake,
                 loss: negative_log_likelihood(&probabilities, sample.label),
             }))

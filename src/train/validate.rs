@@ -12,7 +12,7 @@ use crate::{
         loader::{EvalImage, EvalLoader, EvalSettings},
     },
     error::Result,
-    method::Judgement,
+    method::ImageValidation,
 };
 
 /// How well a validation split was learned.
@@ -30,7 +30,7 @@ pub(super) struct Validation {
 pub(super) fn validate(
     task: &TrainingTask<'_>,
     stop: impl Fn() -> bool,
-    judge: impl Fn(&EvalImage, &Sample) -> Result<Option<Judgement>>,
+    judge: impl Fn(&EvalImage, &Sample) -> Result<Option<ImageValidation>>,
 ) -> Result<ControlFlow<(), Option<Validation>>> {
     let samples = &task.dataset.valid;
     let mine = &samples[task.ranks.part().range(samples.len())];
@@ -44,7 +44,8 @@ pub(super) fn validate(
         let image = images.next_unless(&stop);
         image.map(|image| judge(&image?, sample)).transpose()
     });
-    let judged: Vec<Option<Option<Judgement>>> = task.ranks.agree(judged.collect::<Result<_>>())?;
+    let judged: Vec<Option<Option<ImageValidation>>> =
+        task.ranks.agree(judged.collect::<Result<_>>())?;
     if task.ranks.any(judged.contains(&None)) {
         return Ok(ControlFlow::Break(()));
     }
@@ -52,7 +53,8 @@ pub(super) fn validate(
     // Each image's verdict, and whether there is one; ranks have nearly equally many.
     let mut verdicts = vec![[0.0; 3]; samples.len().div_ceil(task.ranks.size())];
     for (verdict, judged) in verdicts.iter_mut().zip(judged.into_iter().flatten()) {
-        *verdict = judged.map_or([0.0; 3], |Judgement { mistake, loss }| [mistake, loss, 1.0]);
+        *verdict =
+            judged.map_or([0.0; 3], |ImageValidation { mistake, loss }| [mistake, loss, 1.0]);
     }
     let (mut mistakes, mut losses, mut count) = (0.0, 0.0, 0.0);
     for verdict in task.ranks.all_gather(verdicts.as_flattened()).chunks_exact(3) {

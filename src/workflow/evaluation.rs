@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::workers;
+use super::{memory::ImageWork, workers};
 use crate::{
     config::{Config, DataConfig},
     data::{Dataset, MaskRule, Split, problem, split::cut_validation},
@@ -151,6 +151,7 @@ pub fn evaluate(
         features: features.as_ref(),
         workers: workers(request.threads),
     };
+    evaluation.require_memory(&task)?;
     task.protocol.threshold = evaluation.threshold(&task, &mut observe)?;
     evaluation.score(&task, &mut observe)
 }
@@ -239,6 +240,27 @@ impl Evaluating<'_> {
             ]));
         };
         Ok(Some(Features::open(&weights)?))
+    }
+
+    /// Refuses an evaluation that could only end for want of memory.
+    fn require_memory(&self, task: &EvaluationTask<'_>) -> Result<()> {
+        let splits = [self.split, tuning_split(self.request.threshold, self.split)];
+        let samples = splits.iter().flat_map(|&split| task.dataset.split(split));
+        let images: Vec<&Path> = samples.map(|sample| &*sample.image).collect();
+        let preprocess = task.preprocess();
+        let work = ImageWork {
+            predictor: match task.source {
+                MapSource::Predictor(predictor) => Some(predictor),
+                MapSource::Maps(_) => None,
+            },
+            preprocess: &preprocess,
+            max_megapixels: task.data.max_megapixels,
+            max_pixels: None,
+            waiting: task.images_held(),
+            crf: task.crf.map(Preset::params),
+            refined: task.workers,
+        };
+        work.require_memory(&images, "scoring", "lower `--threads`, or shrink image and mask")
     }
 
     /// The threshold, found on another split first if the rule asks for it.

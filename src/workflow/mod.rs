@@ -11,7 +11,7 @@ use std::thread;
 
 pub use self::{
     evaluation::{EvaluateEvent, EvaluateRequest, SaveMaps, evaluate},
-    memory::require_memory,
+    memory::require_memory_to_predict,
     training::{TrainRequest, Trained, open_dataset, train},
 };
 

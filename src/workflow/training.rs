@@ -7,10 +7,11 @@ use burn::tensor::Device;
 use super::{memory::require_memory_of, workers};
 use crate::{
     collective::Ranks,
-    config::Config,
+    config::{Backbone, Config},
     data::{Dataset, split::cut_validation},
     device,
     error::{Error, Result},
+    method::{Learner, with_method},
     report::training_curves,
     run::{DataSource, RunDir},
     train::{Ending, Event, Observer, TrainingTask, fit},
@@ -62,6 +63,15 @@ impl TrainRequest {
             resume: false,
             ranks: Ranks::alone(),
         }
+    }
+
+    /// The backbone that will be trained or read; none if the method has none, or is unknown.
+    pub fn backbone(&self) -> Option<Backbone> {
+        fn has_backbone<L: Learner>(_: &L) -> bool {
+            L::HAS_BACKBONE
+        }
+        let has = with_method!(self.config.method.as_str(), learner => has_backbone(&learner), probe => true);
+        has.unwrap_or_default().then_some(self.config.model.backbone)
     }
 
     /// Goes on with a run: settings, data and initial weights are as it recorded them.

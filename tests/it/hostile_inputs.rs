@@ -214,6 +214,46 @@ fn more_threads_or_memory_than_there_is_are_refused_with_what_to_change() {
     assert!(!workshop.run_dir("run").exists());
 }
 
+/// A file that says it is a picture of this many pixels each way, and has none of them.
+fn claim(path: &Path, side: u32) {
+    let mut header = b"BM\0\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0".to_vec();
+    header.extend([side.to_le_bytes(), side.to_le_bytes()].as_flattened());
+    header.extend([1, 0, 24, 0]);
+    header.resize(54, 0);
+    fs::write(path, header).unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn images_that_need_more_memory_than_there_is_are_refused_before_one_is_decoded() {
+    let workshop = Workshop::new();
+    let data = workshop.folder.path().join("data");
+    let images = data.join("test");
+    let class = fs::read_dir(&images).unwrap().next().unwrap().unwrap().path();
+    let huge = class.join("huge.bmp");
+    claim(&huge, 14_000);
+    let data = data.to_str().unwrap();
+    let evaluate = ["evaluate", "--method", "all-ones", "--no-report", "--data", data];
+    let message = failure(&pinpoint(&[&evaluate[..], &["--threads", "256"]].concat()));
+    assert!(message.contains("huge.bmp") && message.contains("GiB"), "{message}");
+    assert!(message.contains("lower `--threads`"), "{message}");
+
+    assert!(workshop.train("run", &["--epochs", "1"]).status.success());
+    let (run, out) = (workshop.run_dir("run"), workshop.run_dir("masks"));
+    let predict = |more: &[&str]| {
+        let mut command = Command::cargo_bin("pinpoint").unwrap();
+        command.arg("predict").arg(&run).arg(&images).arg("--out").arg(&out).args(more);
+        command.output().unwrap()
+    };
+    let message = failure(&predict(&["--tile", "16384", "--threads", "256"]));
+    assert!(message.contains("huge.bmp") && message.contains("`--tile`"), "{message}");
+    assert!(!out.exists(), "nothing was predicted");
+    // Small images need little, however large a window might be.
+    fs::remove_file(&huge).unwrap();
+    let output = predict(&["--tile", "16384", "--threads", "2"]);
+    assert!(output.status.success(), "{output:?}");
+}
+
 /// Writes a weight file anew without its note, each tensor's bytes changed.
 fn rewritten(from: &Path, to: &Path, change: impl Fn(&str, &[u8]) -> Option<Vec<u8>>) {
     let whole = fs::read(from).unwrap();

@@ -67,6 +67,16 @@ fn the_estimate_is_neither_far_below_nor_far_above_what_is_needed() {
         let allowed = 0.8 * peak - SLACK..2.0 * peak;
         assert!(allowed.contains(&estimate), "{method}: {estimate} of {peak}");
 
+        let mut evaluate = Command::cargo_bin("pinpoint").unwrap();
+        evaluate.arg("evaluate").arg(&run).args(["--threads", "2", "--no-report"]);
+        let peak = peak_of(evaluate);
+        let pixels = 256.0 * 256.0;
+        let waiting = footprint::of_waiting(7.0 * pixels);
+        let estimate = (footprint::of_prediction(&config, 2, pixels) + waiting) / MIB;
+        eprintln!("{method}, evaluation: {estimate:.0} MiB estimated, {peak:.0} MiB needed");
+        let allowed = 0.8 * peak - SLACK..2.0 * peak;
+        assert!(allowed.contains(&estimate), "{method}: {estimate} of {peak}");
+
         let mut predict = Command::cargo_bin("pinpoint").unwrap();
         predict.arg("predict").arg(&run).arg(data.join("test")).args(["--threads", "2"]);
         predict.arg("--out").arg(folder.path().join("masks"));

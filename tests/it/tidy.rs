@@ -190,6 +190,32 @@ fn only_full_supervision_can_be_given_masks() {
 }
 
 #[test]
+fn no_verb_imports_a_verb() {
+    let (_, main) = sources("src/bin/pinpoint/main.rs").pop().expect("the command has a root");
+    let start = main.find("enum Command {").expect("the command has verbs");
+    let verbs: Vec<&str> = main[start..]
+        .lines()
+        .skip(1)
+        .take_while(|line| !line.starts_with('}'))
+        .filter_map(|line| line.trim().split_once('(')?.1.split_once("::"))
+        .map(|(verb, _)| verb)
+        .collect();
+    assert!(verbs.contains(&"train") && verbs.contains(&"weights"), "{verbs:?}");
+    let found: Vec<String> = sources("src/bin/pinpoint")
+        .into_iter()
+        .filter(|(path, _)| !path.ends_with("main.rs"))
+        .flat_map(|(path, text)| {
+            let own = path.trim_start_matches("src/bin/pinpoint/").to_owned();
+            let others = imports(&text).into_iter().filter(|name| verbs.contains(&name.as_str()));
+            let others: Vec<String> = others.filter(|name| !own.starts_with(&**name)).collect();
+            others.into_iter().map(move |name| format!("{path} imports the verb `{name}`"))
+        })
+        .collect();
+    // Their arguments are not reached either, since a verb's struct is in its own file.
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
 fn the_search_finds_what_it_is_meant_to_find() {
     assert_eq!(code("let a = 1; // unsafe {\nunsafe { b }"), "let a = 1; \nunsafe { b }");
     let hit = std::panic::catch_unwind(|| forbid("src/device.rs", &["Device::flex"], &[]));

@@ -10,8 +10,11 @@ use std::{
 
 use assert_cmd::cargo::CommandCargoExt as _;
 use pinpoint::{
+    Config, TrainRequest,
+    config::Fill,
     data::synthetic::{self, SyntheticSpec},
     model::weights,
+    train::{Ending, Event, Observer},
 };
 use tempfile::TempDir;
 
@@ -272,6 +275,28 @@ fn unknown_devices_and_weights_of_another_architecture_are_refused() {
 }
 
 #[test]
+fn a_training_says_what_it_will_do_and_how_long_that_takes() {
+    let workshop = Workshop::new();
+    let said = |run: &str, more: &[&str]| {
+        let output = workshop.train(run, more);
+        assert!(output.status.success(), "{}", failure(&output));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let minmax = said("minmax", &[]);
+    assert!(minmax.contains("minmax with tiny, 3 epochs: 12 training and"), "{minmax}");
+    assert_eq!(minmax.matches("expected time of training").count(), 1, "{minmax}");
+
+    // A U-Net has no backbone, whatever the settings of other methods say.
+    let unet = ["--method", "unet", "--set", "unet.width=4", "--set", "unet.depth=3"];
+    let unet = said("unet", &unet);
+    assert!(unet.contains("note: unet, 3 epochs: "), "{unet}");
+
+    let probe = said("probe", &["--method", "probe"]);
+    assert!(probe.contains("expected time of computing features"), "{probe}");
+    assert!(probe.contains("holds the probe"), "{probe}");
+}
+
+#[test]
 fn one_class_is_nothing_to_learn_from() {
     let workshop = Workshop::new();
     for split in ["train", "valid", "test"] {
@@ -325,4 +350,34 @@ fn a_frozen_backbone_stays_as_it_is_until_its_epoch_comes() {
     let config = |run: &str| workshop.run_dir(run).join("config.toml");
     fs::copy(config("thawed"), config("cut")).unwrap();
     assert_eq!(train("cut", "3", "1", &["--resume"]), thawed);
+}
+
+/// Wants to stop as soon as it is asked.
+struct Impatient;
+
+impl Observer for Impatient {
+    fn observe(&mut self, _event: &Event<'_>) {}
+
+    fn wants_to_stop(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_wish_to_stop_does_not_wait_for_the_mean_colour_of_all_images() {
+    let workshop = Workshop::new();
+    let data = workshop.folder.path().join("data");
+    let class = fs::read_dir(data.join("train")).unwrap().next().unwrap().unwrap().path();
+    for image in fs::read_dir(class).unwrap() {
+        // Whoever decodes it, fails.
+        fs::write(image.unwrap().path(), "no image").unwrap();
+    }
+    let mut config = Config { method: "minmax".to_owned(), ..Config::default() };
+    config.erase.fill = Fill::Mean;
+    let run = workshop.run_dir("run");
+    let request = TrainRequest::new(&data, &run, config);
+    let trained = pinpoint::train(&request, &mut Impatient).unwrap();
+    assert_eq!(trained.ending, Ending::Interrupted);
+    assert!(!run.join("config.toml").exists(), "nothing was written");
+    pinpoint::train(&request, &mut ()).unwrap_err();
 }

@@ -115,7 +115,7 @@ impl Bench {
         let peak_mib = peak_mib();
         let measured =
             Measured { mode, backbone, stem, size, batch, rounds, threads, seconds, peak_mib };
-        ui.answer(&serde_json::to_string(&measured).context("plain data")?);
+        ui.print(&serde_json::to_string(&measured).context("plain data")?);
         Ok(ExitCode::SUCCESS)
     }
 

@@ -62,7 +62,7 @@ impl Compare {
             };
             write(&comparison, out, dataset.as_ref(), ui)?;
         }
-        ui.answer(comparison.render(format.into()).trim_end());
+        ui.print(comparison.render(format.into()).trim_end());
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -31,7 +31,7 @@ impl Completions {
     pub(crate) fn run(self, command: &mut Command, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, command, "pinpoint", &mut script);
-        ui.answer_bytes(&script);
+        ui.print_bytes(&script);
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -39,7 +39,7 @@ impl Completions {
 impl Man {
     pub(crate) fn run(self, command: Command, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let Some(folder) = self.out else {
-            ui.answer_bytes(&page(command).context("cannot make the page")?);
+            ui.print_bytes(&page(command).context("cannot make the page")?);
             return Ok(ExitCode::SUCCESS);
         };
         let failed = || format!("cannot write manual pages to `{}`", folder.display());

@@ -82,7 +82,7 @@ impl Demo {
         }
         let [ours, ones] = &reports[..] else { unreachable!("two requests give two reports") };
         for line in table(&ours.evaluation, &ones.evaluation) {
-            ui.answer(&line);
+            ui.print(&line);
         }
         ui.note(&format!("report in `{}`", folder.join("report.html").display()));
         ui.note(&format!("took {:.0} s", started.elapsed().as_secs_f64()));

@@ -36,7 +36,7 @@ impl Doctor {
         let Self { json } = self;
         let findings = Findings::gather();
         if json {
-            ui.answer(&serde_json::to_string(&findings)?);
+            ui.print(&serde_json::to_string(&findings)?);
         } else {
             findings.print(ui);
         }
@@ -67,11 +67,11 @@ impl Findings {
         };
         let or_none =
             |names: &[&str]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        ui.answer(&format!("version       {version} ({target}, {profile} build)"));
-        ui.answer(&format!("threads       {threads}"));
-        ui.answer(&format!("memory        {memory}"));
-        ui.answer(&format!("CPU features  {}", or_none(cpu_features)));
-        ui.answer(&format!("devices       {}", or_none(devices)));
+        ui.print(&format!("version       {version} ({target}, {profile} build)"));
+        ui.print(&format!("threads       {threads}"));
+        ui.print(&format!("memory        {memory}"));
+        ui.print(&format!("CPU features  {}", or_none(cpu_features)));
+        ui.print(&format!("devices       {}", or_none(devices)));
         if *profile == "debug" {
             ui.warn("this is a debug build, many times slower; build with `--release`");
         }

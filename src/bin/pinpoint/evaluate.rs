@@ -29,7 +29,7 @@ use crate::{
     interrupt::{Interrupt, interrupted},
     machine::use_threads,
     ui::Ui,
-    watch, weights,
+    watch, weight_files,
 };
 
 /// Score runs on a dataset, and write a report
@@ -88,7 +88,7 @@ pub(crate) struct Evaluate {
     /// Backbone that those features are of: a file, or a name that `pinpoint weights get` fetched;
     /// the run's own by default
     #[arg(long, value_name = "FILE|NAME", requires = "decidability")]
-    #[arg(value_parser = weights::file_or_name())]
+    #[arg(value_parser = weight_files::file_or_name())]
     weights: Option<PathBuf>,
 
     /// Folder for the report; `RUN/report` by default, one folder per run where there are several
@@ -218,9 +218,9 @@ impl Evaluate {
 
     fn print(&self, report: &Report, folder: Option<&Path>, ui: &mut Ui) -> anyhow::Result<()> {
         if self.json {
-            ui.answer(&document(report, folder)?.to_string());
+            ui.print(&document(report, folder)?.to_string());
         } else {
-            table(report).iter().for_each(|line| ui.answer(line));
+            table(report).iter().for_each(|line| ui.print(line));
         }
         for Warning { problem, remedy } in warnings(report) {
             ui.warn(&format!("{problem}\nhint: {remedy}"));

@@ -29,7 +29,7 @@ impl Export {
             "input `image` is RGB in [0, 1] of [1, 3, height, width]; outputs are `mask` and \
              `probabilities`",
         );
-        ui.answer(&onnx.display().to_string());
+        ui.print(&onnx.display().to_string());
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -21,21 +21,21 @@ use crate::ui::Ui;
 const EXIT_CODE: u8 = 130;
 
 /// Whether someone has asked the work to stop.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
     /// Listens from now on.
     pub(crate) fn listen() -> anyhow::Result<Self> {
-        let requested = Arc::new(AtomicBool::new(false));
-        let first = Arc::clone(&requested);
+        let interrupt = Self::default();
+        let first = Arc::clone(&interrupt.0);
         ctrlc::set_handler(move || {
             if first.swap(true, Ordering::Relaxed) {
                 process::exit(EXIT_CODE.into());
             }
         })
         .context("cannot listen for Ctrl-C")?;
-        Ok(Self(requested))
+        Ok(interrupt)
     }
 
     pub(crate) fn is_requested(&self) -> bool {

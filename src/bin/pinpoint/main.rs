@@ -12,6 +12,7 @@ mod demo;
 mod doctor;
 mod evaluate;
 mod event_file;
+mod expected_time;
 mod export;
 mod interrupt;
 mod machine;
@@ -26,6 +27,7 @@ mod train;
 mod ui;
 mod view;
 mod watch;
+mod weight_files;
 mod weights;
 
 use std::process::ExitCode;

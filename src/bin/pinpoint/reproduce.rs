@@ -13,7 +13,7 @@ use crate::{
     shipped,
     study::{Changes, Study, seed},
     ui::Ui,
-    weights,
+    weight_files,
 };
 
 /// Train, score and compare every method on one of the paper's datasets
@@ -29,7 +29,7 @@ pub(crate) struct Reproduce {
 
     /// Weights of ResNet-18 to start from: a `.safetensors` or `.pth` file, or `resnet18` once
     /// `pinpoint weights get resnet18` has fetched it
-    #[arg(long, value_name = "FILE|NAME", value_parser = weights::file_or_name())]
+    #[arg(long, value_name = "FILE|NAME", value_parser = weight_files::file_or_name())]
     weights: PathBuf,
 
     /// Folder for the runs and their comparison, `runs/DATASET` by default; what is finished there

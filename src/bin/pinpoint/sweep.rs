@@ -12,7 +12,7 @@ use crate::{
     data_args::MaskArgs,
     study::{Changes, Study, seed},
     ui::Ui,
-    weights,
+    weight_files,
 };
 
 /// Train, score and compare every method of a settings file
@@ -48,7 +48,7 @@ pub(crate) struct Sweep {
 
     /// Weights to start from: a `.safetensors` or `.pth` file, or what `pinpoint weights get`
     /// fetched; U-Net starts from drawn ones
-    #[arg(long, value_name = "FILE|NAME", value_parser = weights::file_or_name())]
+    #[arg(long, value_name = "FILE|NAME", value_parser = weight_files::file_or_name())]
     weights: Option<PathBuf>,
 
     /// Score a second time with maps snapped to the edges of their image

@@ -19,7 +19,7 @@ use crate::{
     overrides::Overrides,
     processes::{Processes, agree},
     ui::Ui,
-    watch, weights,
+    watch, weight_files,
 };
 
 /// Train on a dataset of labelled images
@@ -45,7 +45,7 @@ pub(crate) struct Train {
     images: Option<PathBuf>,
 
     /// Weights to start from: a `.safetensors` or `.pth` file, or what `pinpoint weights get` fetched
-    #[arg(long, value_name = "FILE|NAME", value_parser = weights::file_or_name())]
+    #[arg(long, value_name = "FILE|NAME", value_parser = weight_files::file_or_name())]
     weights: Option<PathBuf>,
 
     /// Where to compute
@@ -85,7 +85,7 @@ impl Train {
         if !named {
             ui.note(&format!("run in `{}`", request.out.display()));
         }
-        weights::warn_of(request.weights.as_deref(), &request.config, ui);
+        weight_files::warn_of(request.weights.as_deref(), &request.config, ui);
         if tensorboard && request.config.method == "probe" {
             ui.warn("a probe has no epochs, so that `--tensorboard` has nothing to show");
         }

@@ -63,12 +63,12 @@ impl Ui {
     }
 
     /// Prints a line of the answer, to stdout.
-    pub(crate) fn answer(&mut self, line: &str) {
-        self.answer_bytes(format!("{}\n", visible(line)).as_bytes());
+    pub(crate) fn print(&mut self, line: &str) {
+        self.print_bytes(format!("{}\n", visible(line)).as_bytes());
     }
 
     /// Writes a part of the answer as it is, to stdout: it is for a program.
-    pub(crate) fn answer_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn print_bytes(&mut self, bytes: &[u8]) {
         if self.closed {
             return;
         }
@@ -180,6 +180,11 @@ impl Progress {
                 }
             }
         }
+    }
+
+    /// What is still to be done.
+    pub(crate) fn pieces_left(&self) -> u64 {
+        self.total.saturating_sub(self.done.load(Ordering::Relaxed))
     }
 
     /// The time left if the rest goes on like what is done.

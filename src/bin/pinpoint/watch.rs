@@ -13,6 +13,7 @@ use pinpoint::{
 
 use crate::{
     event_file::EventFile,
+    expected_time::{ExpectedTime, about},
     interrupt::{Interrupt, interrupted},
     ui::{Progress, Ui},
 };
@@ -31,7 +32,11 @@ pub(crate) fn train(
     let trained = outcome?;
     let code = match trained.ending {
         Ending::Finished(best) => {
-            let kept = best.map_or("the last epoch".to_owned(), |epoch| format!("epoch {epoch}"));
+            let kept = match (request.config.method.as_str(), best) {
+                ("probe", _) => "the probe".to_owned(),
+                (_, Some(epoch)) => format!("epoch {epoch}"),
+                (_, None) => "the last epoch".to_owned(),
+            };
             ui.note(&format!("done; `{}` holds {kept}", trained.run.best().display()));
             ExitCode::SUCCESS
         }
@@ -118,6 +123,7 @@ struct TrainingProgress<'a> {
     ui: &'a mut Ui,
     interrupt: &'a Interrupt,
     bar: Option<Progress>,
+    expected: ExpectedTime,
     /// What TensorBoard shows, if that is wanted.
     events: Option<EventFile>,
     started: Instant,
@@ -132,6 +138,7 @@ impl<'a> TrainingProgress<'a> {
             ui,
             interrupt,
             bar: None,
+            expected: ExpectedTime::default(),
             events: None,
             started: Instant::now(),
             images: 0,
@@ -141,8 +148,10 @@ impl<'a> TrainingProgress<'a> {
 
     /// Says before it starts what will be trained, from what and where to.
     fn announce(&mut self, dataset: &Dataset) {
-        let Some(TrainRequest { config, weights, out, resume, .. }) = self.request else { return };
-        let (method, backbone) = (&config.method, config.model.backbone.name());
+        let Some(request) = self.request else { return };
+        let TrainRequest { config, weights, out, resume, .. } = request;
+        let method = &config.method;
+        let backbone = request.backbone().map(|backbone| format!(" with {}", backbone.name()));
         let weights = weights.as_ref().map(|path| format!(", weights `{}`", path.display()));
         let epochs = match method.as_str() {
             "probe" => String::new(),
@@ -153,17 +162,18 @@ impl<'a> TrainingProgress<'a> {
             side => format!("images of at most {side} pixels on the short side"),
         };
         self.ui.note(&format!(
-            "{method} with {backbone}{}{epochs}: {} training and {} validation images of {} classes, \
+            "{method}{}{}{epochs}: {} training and {} validation images of {} classes, \
              {input}; the run is `{}`",
+            backbone.as_deref().unwrap_or_default(),
             weights.as_deref().unwrap_or_default(),
             dataset.train.len(),
             dataset.valid.len(),
             dataset.classes.len(),
             out.display()
         ));
-        // A probe says so itself, a U-Net has no backbone, and nobody publishes weights of `tiny`.
-        let wants_weights =
-            !matches!(method.as_str(), "probe" | "unet") && config.model.backbone != Backbone::Tiny;
+        // A probe says so itself, and nobody publishes weights of `tiny`.
+        let wants_weights = method != "probe"
+            && request.backbone().is_some_and(|backbone| backbone != Backbone::Tiny);
         if wants_weights && weights.is_none() && !resume {
             self.ui.warn(
                 "no `--weights` were given, so the network starts from weights drawn at random, \
@@ -180,6 +190,16 @@ impl<'a> TrainingProgress<'a> {
         let bar = self.ui.progress((epochs * steps) as u64, "training");
         bar.skip((epoch * steps + step) as u64);
         self.bar = Some(bar);
+        self.expected = ExpectedTime::default();
+    }
+
+    /// Says how long it will take, once the first pieces tell.
+    fn expect(&mut self, what: &str) {
+        let Some(bar) = &self.bar else { return };
+        if let Some(time) = self.expected.piece(Instant::now(), bar.pieces_left()) {
+            let line = format!("expected time of {what}: {}", about(time));
+            bar.aside(|| self.ui.note(&line));
+        }
     }
 
     fn step(&mut self, epoch: usize, terms: &Terms, images: usize, mistakes: f64) {
@@ -194,13 +214,16 @@ impl<'a> TrainingProgress<'a> {
             ));
             bar.inc(1);
         }
+        self.expect("training, validation not counted");
     }
 
     fn working(&mut self, what: &'static str, done: usize, total: usize) {
         if done == 0 {
             finish(self.bar.replace(self.ui.progress(total as u64, what)));
+            self.expected = ExpectedTime::default();
         } else if let Some(bar) = &self.bar {
             bar.inc(1);
+            self.expect(what);
         }
     }
 

@@ -35,7 +35,8 @@ use self::{
 use super::{
     dropout::Dropout,
     learner::{
-        Judgement, Learned, Learner, StepContext, Terms, images, input, negative_log_likelihood,
+        ImageValidation, Learned, Learner, StepContext, Terms, images, input,
+        negative_log_likelihood,
     },
     output::{ModelOutput, most_probable},
     tiles::{LargeImage, Tiling},
@@ -106,10 +107,10 @@ impl Learner for Minmax {
         image: &EvalImage,
         label: &usize,
         context: &StepContext<'_>,
-    ) -> Judgement {
+    ) -> ImageValidation {
         let BatchOutput { classifier, localizer, .. } =
             localize_batch(model, context.config, input(image, context.device));
-        Judgement {
+        ImageValidation {
             mistake: f64::from(u8::from(most_probable(&classifier) != *label)),
             loss: negative_log_likelihood(&classifier, *label)
                 + negative_log_likelihood(&localizer, *label),

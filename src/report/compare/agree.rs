@@ -2,6 +2,7 @@
 
 use super::Entry;
 use crate::{
+    digest::Digest,
     error::{Error, Result},
     refine::Preset,
     report::{Report, document::name_of},
@@ -87,15 +88,14 @@ fn difference(entries: &[Entry], question: &str, fact: Fact) -> Option<String> {
 
 /// How many images, and a number that changes when they or their labels do.
 fn images(report: &Report) -> String {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut digest = Digest::default();
     let rows = &report.evaluation.images;
     for row in rows {
-        let label = (row.label as u64).to_le_bytes();
-        for byte in row.id.bytes().chain([0xff]).chain(label) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        digest.add(row.id.as_bytes());
+        digest.add(&[0xff]);
+        digest.add(&(row.label as u64).to_le_bytes());
     }
-    format!("{} (their names hash to {:08x})", rows.len(), hash >> 32)
+    format!("{} (their names hash to {:.8})", rows.len(), digest.hex())
 }
 
 fn threshold(report: &Report) -> String {

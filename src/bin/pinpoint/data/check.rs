@@ -58,7 +58,7 @@ impl Check {
         progress.finish();
         let summary = inspection.summarize(&dataset);
         if json {
-            ui.answer(&serde_json::to_string(&summary)?);
+            ui.print(&serde_json::to_string(&summary)?);
         } else {
             Table { dataset: &dataset, inspection: &inspection, summary: &summary, all }.print(ui);
         }
@@ -85,14 +85,14 @@ struct Table<'a> {
 
 impl Table<'_> {
     fn print(&self, ui: &mut Ui) {
-        ui.answer(&format!("{} dataset in {}", self.dataset.layout, self.dataset.root.display()));
-        ui.answer("");
+        ui.print(&format!("{} dataset in {}", self.dataset.layout, self.dataset.root.display()));
+        ui.print("");
         self.print_splits(ui);
-        ui.answer("");
+        ui.print("");
         self.print_pixels(ui);
         self.print_problems(ui);
         for note in &self.summary.notes {
-            ui.answer(&format!("note: {note}"));
+            ui.print(&format!("note: {note}"));
         }
     }
 
@@ -110,7 +110,7 @@ impl Table<'_> {
             classes[..shown].iter().map(|name| name.chars().count()).max().unwrap_or(0).max(6);
         let mut row = |name: &str, cells: Vec<String>| {
             let cells: String = cells.iter().map(|cell| format!("{cell:>8}")).collect();
-            ui.answer(&format!("{name:<width$}{cells}"));
+            ui.print(&format!("{name:<width$}{cells}"));
         };
         let count = |value: &dyn Fn(&SplitSummary) -> usize| -> Vec<String> {
             columns.iter().map(|(_, split)| value(split).to_string()).collect()
@@ -122,10 +122,7 @@ impl Table<'_> {
             row(name, count(&|split| split.classes[name]));
         }
         if shown < classes.len() {
-            ui.answer(&format!(
-                "… and {} more classes (`--all` lists them)",
-                classes.len() - shown
-            ));
+            ui.print(&format!("… and {} more classes (`--all` lists them)", classes.len() - shown));
         }
     }
 
@@ -135,30 +132,30 @@ impl Table<'_> {
         if let Some([low, middle, high]) = spread(&sizes) {
             let text = |(width, height): (u32, u32)| format!("{width}×{height}");
             let [low, middle, high] = [low, middle, high].map(text);
-            ui.answer(&format!("image size  {low} to {high}, median {middle}"));
+            ui.print(&format!("image size  {low} to {high}, median {middle}"));
         }
         let mut foreground = self.inspection.foreground.clone();
         foreground.sort_by(f64::total_cmp);
         if let Some(fractions) = spread(&foreground) {
             let [low, middle, high] = fractions.map(|fraction| fraction * 100.0);
-            ui.answer(&format!(
+            ui.print(&format!(
                 "foreground  {low:.1} % to {high:.1} % of an image, median {middle:.1} %"
             ));
         }
     }
 
     fn print_problems(&self, ui: &mut Ui) {
-        ui.answer("");
+        ui.print("");
         if self.summary.problems.is_empty() {
-            ui.answer("no problems");
+            ui.print("no problems");
         } else if self.all {
             for problem in &self.inspection.problems {
-                ui.answer(&format!("{}: {problem}", problem.kind));
+                ui.print(&format!("{}: {problem}", problem.kind));
             }
         } else {
             for group in &self.summary.problems {
-                ui.answer(&format!("{}: {}", group.kind, group.count));
-                ui.answer(&format!("  {}", group.example));
+                ui.print(&format!("{}: {}", group.kind, group.count));
+                ui.print(&format!("  {}", group.example));
             }
         }
     }

@@ -22,11 +22,10 @@ use pinpoint::{
     },
     device,
     metrics::ThresholdRule,
-    model::footprint,
     predict::Tiling,
     refine::Preset,
     run::RunDir,
-    workflow::require_memory,
+    workflow::require_memory_to_predict,
 };
 use serde_json::json;
 
@@ -115,12 +114,8 @@ impl Predict {
         predictor.note().into_iter().for_each(|note| ui.note(note));
         // A GPU's memory is not the machine's.
         if device::is_cpu(&device) {
-            let (classes, pixels) = (predictor.classes().len(), options.tiling.max_pixels() as f64);
-            require_memory(
-                footprint::of_prediction(&config, classes, pixels),
-                "a window of this size",
-                "lower `--tile`",
-            )?;
+            let paths: Vec<&Path> = inputs.images.iter().map(|input| &*input.path).collect();
+            require_memory_to_predict(&predictor, &paths, &options, threads)?;
         }
         let interrupt = Interrupt::listen()?;
         let mut writer = Writer::new(&out, &inputs, predictor.classes(), self.wanted);
@@ -209,14 +204,12 @@ impl<'a> Tally<'a> {
         let Self { ui, json, .. } = self;
         let image = input.path.display().to_string();
         let mut told = || match &outcome {
-            Ok(line) if *json => ui.answer(&line.to_json()),
-            Ok(line) => ui.answer(&line.to_text()),
+            Ok(line) if *json => ui.print(&line.to_json()),
+            Ok(line) => ui.print(&line.to_text()),
             Err(error) => {
                 ui.warn(&format!("{error:#}"));
                 if *json {
-                    ui.answer(
-                        &json!({ "image": image, "error": format!("{error:#}") }).to_string(),
-                    );
+                    ui.print(&json!({ "image": image, "error": format!("{error:#}") }).to_string());
                 }
             }
         };

@@ -39,7 +39,7 @@ use crate::{
     machine::use_threads,
     ui::{Progress, Ui},
     watch::go_on,
-    weights::warn_of,
+    weight_files::warn_of,
 };
 
 /// Rows and seeds of a settings file on one dataset, and how they are scored.
@@ -201,7 +201,7 @@ impl Study {
         }
         let comparison = Comparison::of(entries)?;
         write(&comparison, &self.out.join("compare"), Some(dataset), ui)?;
-        ui.answer(comparison.render(Format::Markdown).trim_end());
+        ui.print(comparison.render(Format::Markdown).trim_end());
         Ok(())
     }
 }

@@ -57,7 +57,7 @@ impl Observer for Watch<'_> {
                 self.step(*images, text);
             }
             Event::Working { what, done, total } => {
-                self.progress.describe(format!("{}, {what}: {done} of {total}", self.name));
+                self.step(1, format!("{}, {what}: {done} of {total}", self.name));
             }
             Event::Epoch(record) => self.say(&epoch_line(record)),
             _ => {}
@@ -66,5 +66,26 @@ impl Observer for Watch<'_> {
 
     fn wants_to_stop(&self) -> bool {
         self.interrupt.is_requested()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::Ui;
+
+    #[test]
+    fn an_image_whose_features_are_computed_counts_towards_the_whole() {
+        let (interrupt, progress) = (Interrupt::default(), Ui::new().progress(4, "study"));
+        let mut watch = Watch {
+            name: "probe-s0",
+            interrupt: &interrupt,
+            progress: &progress,
+            weight: 1,
+            left: 4,
+        };
+        let computing = |done| Event::Working { what: "computing features", done, total: 2 };
+        (0..2).for_each(|done| watch.observe(&computing(done)));
+        assert_eq!(watch.left, 2);
     }
 }

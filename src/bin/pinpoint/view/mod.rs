@@ -63,7 +63,7 @@ impl View {
             .with_context(|| format!("cannot listen on port {} of this machine", self.port))?;
         let port = listener.local_addr()?.port();
         let address = format!("http://127.0.0.1:{port}/");
-        ui.answer(&address);
+        ui.print(&address);
         ui.note("only this machine can reach it; Ctrl-C ends it");
         if !self.no_open {
             open_browser(&address);

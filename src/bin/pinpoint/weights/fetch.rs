@@ -10,8 +10,8 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use pinpoint::model::known::{KNOWN_FILES, KnownFile, sha256};
 
-use super::cache;
 use crate::ui::Ui;
+use crate::weight_files::cache;
 
 /// Fetch a weight file by curl or wget, verify it and keep it in the user's cache folder
 #[derive(Debug, clap::Args)]
@@ -56,7 +56,7 @@ impl Get {
             wanted.fetch(&target, ui)?;
             ui.note(&format!("verified by SHA-256; `--weights {name}` uses it"));
         }
-        ui.answer(&target.display().to_string());
+        ui.print(&target.display().to_string());
         Ok(ExitCode::SUCCESS)
     }
 

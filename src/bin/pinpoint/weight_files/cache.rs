@@ -3,12 +3,12 @@
 use std::{env, path::PathBuf};
 
 /// The file of that name in the user's cache; none if the system does not say where that is.
-pub(super) fn file(name: &str) -> Option<PathBuf> {
+pub(crate) fn file(name: &str) -> Option<PathBuf> {
     Some(folder()?.join("pinpoint").join("weights").join(name))
 }
 
 /// What may be the name of a fetched file: no path leads out of the cache.
-pub(super) fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.chars().all(plain)
 }
