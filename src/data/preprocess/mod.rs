@@ -10,10 +10,10 @@
 //! changes of *where a pixel is read from*, and are done while the pixels are
 //! copied out of the decoded image.
 
-mod enlarge;
 mod geometry;
 mod planes;
 mod reflect;
+mod resample;
 mod resize;
 mod view;
 
@@ -21,9 +21,7 @@ pub use geometry::{EvalGeometry, Offsets};
 pub use planes::{Normalizer, Planes};
 pub use reflect::reflect;
 pub(crate) use reflect::reflected_run;
-pub use resize::{
-    check_upscaled, rescale, resize_align_corners, upscale, upscaled_size, working_size,
-};
+pub use resize::{check_upscaled, rescale, resize_align_corners, upscaled_size, working_size};
 pub use view::{InputView, Window};
 
 /// Width and height in pixels.

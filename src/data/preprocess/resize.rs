@@ -2,12 +2,9 @@
 
 use std::path::Path;
 
-use image::{
-    RgbImage,
-    imageops::{FilterType, resize},
-};
+use image::RgbImage;
 
-use super::{Size, enlarge::enlarge};
+use super::{Size, resample::resample};
 use crate::{
     bilinear::{Tap, aligned},
     config::PreprocessConfig,
@@ -46,17 +43,9 @@ pub fn working_size(size: Size, preprocess: &PreprocessConfig) -> Size {
     Size { width: shrink(size.width), height: shrink(size.height) }
 }
 
-/// Brings an image to its [`working_size`]; `None` if it has it.
+/// Brings an image to its [`working_size`], with Pillow's bilinear filter; `None` if it has it.
 pub fn rescale(image: &RgbImage, wanted: Size) -> Option<RgbImage> {
-    let size = Size::of(image);
-    if wanted == size {
-        return None;
-    }
-    if wanted.width < size.width || wanted.height < size.height {
-        // A triangle as wide as the pixels that become one: none of them is skipped.
-        return Some(resize(image, wanted.width, wanted.height, FilterType::Triangle));
-    }
-    Some(enlarge(image, wanted))
+    (wanted != Size::of(image)).then(|| resample(image, wanted))
 }
 
 /// Refuses an image that enlarging would blow up beyond the decoding limit.
@@ -80,15 +69,6 @@ pub fn check_upscaled(path: &Path, original: Size, short_side: u32, megapixels: 
         });
     }
     Ok(())
-}
-
-/// Enlarges `image` to [`upscaled_size`], with Pillow's bilinear filter; `None` if it has it.
-pub fn upscale(image: &RgbImage, short_side: u32) -> Option<RgbImage> {
-    let size = upscaled_size(Size::of(image), short_side);
-    if size == Size::of(image) {
-        return None;
-    }
-    Some(enlarge(image, size))
 }
 
 /// Resizes one plane of scores by bilinear interpolation that maps corners onto corners.

@@ -8,7 +8,7 @@ use pinpoint::{
     config::{Normalization, PreprocessConfig},
     data::{
         augment::{Affine, ColourStep, Jitter},
-        preprocess::{EvalGeometry, Normalizer, Planes, Size, resize_align_corners, upscale},
+        preprocess::{EvalGeometry, Normalizer, Planes, Size, rescale, resize_align_corners},
     },
 };
 use serde::Deserialize;
@@ -85,11 +85,12 @@ fn affine_maps_move_the_same_pixels_as_torchvision() {
 }
 
 #[test]
-fn images_are_enlarged_as_with_pillow() {
-    // 48×32 with its short side at 41 or 88 pixels.
-    for (name, short_side) in [("upscaled_a_little", 41), ("upscaled_much", 88)] {
-        let enlarged = upscale(&picture("input"), short_side).unwrap();
-        assert_eq!(distance(&enlarged, &picture(name)), 0, "{name}");
+fn images_are_brought_to_another_size_as_with_pillow() {
+    let names = ["upscaled_a_little", "upscaled_much", "downscaled_a_little", "downscaled_much"];
+    for name in names {
+        let expected = picture(name);
+        let rescaled = rescale(&picture("input"), Size::of(&expected)).unwrap();
+        assert_eq!(distance(&rescaled, &expected), 0, "{name}");
     }
 }
 
