@@ -177,7 +177,7 @@ fn look_at_mask(
     max_megapixels: u32,
     look: &mut Look,
 ) -> Result<(), Problem> {
-    let Some(first) = sample.truth.masks.first() else { return Ok(()) };
+    let first = sample.truth.masks.first().unwrap_or(&sample.image);
     for path in sample.truth.masks.iter().chain(&sample.truth.ignore) {
         let unreadable =
             |error| Problem::of_file(ProblemKind::UnreadableMask, path, reason(&error));
@@ -275,7 +275,7 @@ impl SplitSummary {
         let counts = dataset.class_counts(split);
         (!samples.is_empty()).then(|| Self {
             images: samples.len(),
-            masks: samples.iter().filter(|sample| !sample.truth.masks.is_empty()).count(),
+            masks: samples.iter().filter(|sample| sample.truth.has_mask()).count(),
             classes: dataset.classes.iter().cloned().zip(counts).collect(),
         })
     }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     layout::{self, Layout, OpenOptions},
-    mask::MaskRule,
+    mask::{MaskRule, Outlines},
     problem::{self, Problem},
 };
 use crate::error::{Error, Result};
@@ -47,8 +47,10 @@ pub struct Sample {
 /// What is known about where the object is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Truth {
-    /// Mask files whose union is the foreground; none if the sample has no mask.
+    /// Mask files whose union is the foreground; none if the sample has no mask file.
     pub masks: Vec<PathBuf>,
+    /// Where the objects are, if a list draws them instead of naming mask files.
+    pub outlines: Option<Outlines>,
     /// Pixels set in this mask file are not scored, unless a mask marks them.
     pub ignore: Option<PathBuf>,
     /// Object boxes, if the dataset lists them.
@@ -86,6 +88,13 @@ pub struct Dataset {
     pub notes: Vec<String>,
     /// Everything found wrong while reading it; what a problem concerns is left out.
     pub problems: Vec<Problem>,
+}
+
+impl Truth {
+    /// Whether it says of each pixel whether the object is there.
+    pub fn has_mask(&self) -> bool {
+        !self.masks.is_empty() || self.outlines.is_some()
+    }
 }
 
 impl Split {

@@ -203,7 +203,7 @@ impl Evaluating<'_> {
             tell(observe, EvaluateEvent::DatasetProblem(&group.to_string()))?;
         }
         let split = self.split;
-        if dataset.split(split).iter().any(|sample| !sample.truth.masks.is_empty()) {
+        if dataset.split(split).iter().any(|sample| sample.truth.has_mask()) {
             return Ok(());
         }
         let text = format!("no image of the `{split}` split has a mask, so masks get no score");

@@ -1,6 +1,10 @@
 //! How masks and classes are read is the same for every verb.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use assert_cmd::cargo::CommandCargoExt as _;
 use image::{GrayImage, Luma};
@@ -11,6 +15,7 @@ use pinpoint::{
     },
     report::Report,
 };
+use serde_json::{Value, json};
 
 use crate::{
     evaluate::document,
@@ -120,4 +125,78 @@ fn a_run_is_scored_on_some_of_its_classes_and_on_no_others() {
     fs::rename(path("data/test").join(&classes[1]), path("data/test/unicorn")).unwrap();
     let message = failure(&pinpoint(&["evaluate", "run", "--data", "data", "--json"]));
     assert!(message.contains("not trained on: `unicorn`"), "{message}");
+}
+
+/// What a folder holds, by name.
+pub(crate) fn sorted(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Polygons of a mask: a rectangle for each run of a row.
+fn rectangles(mask: &GrayImage) -> Value {
+    let mut found = Vec::new();
+    for y in 0..mask.height() {
+        let inside = |x: u32| x < mask.width() && mask[(x, y)].0[0] > 0;
+        let starts = (0..mask.width()).filter(|&x| inside(x) && (x == 0 || !inside(x - 1)));
+        found.extend(starts.map(|x| {
+            let end = (x..).find(|&x| !inside(x)).unwrap();
+            json!([x, y, end, y, end, y + 1, x, y + 1])
+        }));
+    }
+    found.into()
+}
+
+/// Run lengths of a mask, down its columns.
+fn runs(mask: &GrayImage) -> Value {
+    let (width, height) = mask.dimensions();
+    let (mut counts, mut on) = (vec![0_u32], false);
+    for (x, y) in (0..width).flat_map(|x| (0..height).map(move |y| (x, y))) {
+        if (mask[(x, y)].0[0] > 0) != on {
+            on = !on;
+            counts.push(0);
+        }
+        *counts.last_mut().unwrap() += 1;
+    }
+    json!({ "size": [height, width], "counts": counts })
+}
+
+#[test]
+fn masks_drawn_in_a_list_of_coco_score_as_their_pictures_do() {
+    let workshop = Workshop::new();
+    let data = workshop.run_dir("data");
+    let coco = workshop.run_dir("coco");
+    fs::create_dir_all(coco.join("test")).unwrap();
+    fs::create_dir_all(coco.join("annotations")).unwrap();
+    let (mut images, mut annotations, mut categories) = (Vec::new(), Vec::new(), Vec::new());
+    for class in sorted(&data.join("test")) {
+        let name = class.file_name().unwrap().to_str().unwrap();
+        let category = categories.len();
+        categories.push(json!({ "id": category, "name": name }));
+        for image in sorted(&class) {
+            let (id, file) = (images.len(), image.file_name().unwrap().to_str().unwrap());
+            fs::copy(&image, coco.join("test").join(file)).unwrap();
+            images.push(json!({ "id": id, "file_name": file, "width": 32, "height": 32 }));
+            let mask = image::open(data.join("masks/test").join(name).join(file)).unwrap();
+            let mask = mask.into_luma8();
+            let segmentation = if id % 2 == 0 { rectangles(&mask) } else { runs(&mask) };
+            let area = json!({ "id": id, "image_id": id, "category_id": category,
+                "segmentation": segmentation });
+            annotations.push(area);
+        }
+    }
+    let list = json!({ "images": images, "annotations": annotations, "categories": categories });
+    fs::write(coco.join("annotations/instances_test.json"), list.to_string()).unwrap();
+    let score = |data: &str| {
+        let flags = ["evaluate", "--method", "centre-gaussian", "--data", data, "--json"];
+        let mut command = Command::cargo_bin("pinpoint").unwrap();
+        document(&command.current_dir(workshop.folder.path()).args(flags).output().unwrap())
+    };
+    let [drawn, pictures] = ["coco", "data"].map(score);
+    assert_eq!(drawn["images"], 4);
+    for key in ["f1_foreground", "f1_background", "iou_foreground"] {
+        assert!(drawn[key].is_number(), "{key}: {drawn}");
+        assert_eq!(drawn[key], pictures[key], "{key}");
+    }
 }

@@ -151,24 +151,24 @@ impl Builder {
         named.map(|mask| self.resolve(base, mask, by)).collect()
     }
 
-    /// Takes an entry in if its image exists, its class is known, and it is not there yet.
-    pub(super) fn add(&mut self, entry: Entry) {
+    /// Takes an entry in if its image exists, its class is known, and it is not there yet; gives
+    /// what is known about it then.
+    pub(super) fn add(&mut self, entry: Entry) -> Option<&mut Truth> {
         let Entry { split, class, image, masks, ignore, boxes, origin } = entry;
         if !self.knows(&class, &origin) {
-            return;
+            return None;
         }
-        let Some(image) = self.existing(&image, "image", ProblemKind::MissingImage, &origin) else {
-            return;
-        };
+        let image = self.existing(&image, "image", ProblemKind::MissingImage, &origin)?;
         if self.repeats(&image, split, &class, &origin) {
-            return;
+            return None;
         }
         let mut mask = |path: PathBuf| self.existing_mask(&path, split, &origin);
         let masks = masks.into_iter().filter_map(&mut mask).collect();
         let ignore = ignore.and_then(mask);
         let id = path::relative(&self.root, &image);
-        let truth = Truth { masks, ignore, boxes };
+        let truth = Truth { masks, outlines: None, ignore, boxes };
         self.samples.push((split, class, Sample { id, image, label: 0, truth }));
+        self.samples.last_mut().map(|(_, _, sample)| &mut sample.truth)
     }
 
     fn knows(&mut self, class: &str, origin: &Origin) -> bool {

@@ -5,15 +5,15 @@
 //! train2017/000000000009.jpg             or images/train2017/…
 //! ```
 //!
-//! Boxes are read, polygons are not. Images with objects of several categories are left
-//! out: one class per image is learned.
+//! Images with objects of several categories are left out: one class per image is learned.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
     Layout,
@@ -23,6 +23,7 @@ use super::{
 use crate::{
     data::{
         PixelBox, Split,
+        mask::{Outline, Outlines, Shape},
         problem::{Problem, ProblemKind},
     },
     error::Result,
@@ -44,10 +45,14 @@ struct Instances {
 struct Picture {
     id: u64,
     file_name: String,
+    width: Option<u32>,
+    height: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Annotation {
+    #[serde(default)]
+    id: u64,
     image_id: u64,
     category_id: u64,
     /// x, y, width, height.
@@ -55,6 +60,24 @@ struct Annotation {
     bbox: Vec<f32>,
     #[serde(default)]
     iscrowd: u8,
+    segmentation: Option<Segmentation>,
+}
+
+/// Where an object is; files of others have all kinds of things here.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Segmentation {
+    Polygons(Vec<Vec<f32>>),
+    /// Height and width.
+    Compressed {
+        size: [u32; 2],
+        counts: String,
+    },
+    Runs {
+        size: [u32; 2],
+        counts: Vec<u64>,
+    },
+    Other(IgnoredAny),
 }
 
 #[derive(Debug, Deserialize)]
@@ -88,7 +111,7 @@ pub(super) fn read(path: &Path) -> Result<Builder> {
         builder
             .note("`val` is scored as the `test` split, since there are no labels of test images");
     }
-    let (mut several, mut without) = (0, 0);
+    let (mut several, mut without, mut unmarked) = (0, 0, 0);
     for ((set, list), split) in lists.iter().zip(splits) {
         let split = if split == Split::Valid && val_is_scored { Split::Test } else { split };
         let Some(instances) = read_instances(&mut builder, list) else { continue };
@@ -107,7 +130,17 @@ pub(super) fn read(path: &Path) -> Result<Builder> {
                 Some(_) if categories.len() > 1 => several += 1,
                 Some(category) => {
                     let class = names.get(category).copied().unwrap_or_default();
-                    add(&mut builder, split, &folder, picture, class, objects, list);
+                    let outlines = outlines(&mut builder, picture, objects, list);
+                    unmarked += usize::from(outlines.is_none());
+                    let boxes = boxes(objects);
+                    let origin = Origin::file(list);
+                    let written = &picture.file_name;
+                    let Some(image) = builder.resolve(&folder, written, &origin) else { continue };
+                    let (class, masks) = (class.to_owned(), Vec::new());
+                    let entry = Entry { split, class, image, masks, ignore: None, boxes, origin };
+                    if let Some(truth) = builder.add(entry) {
+                        truth.outlines = outlines;
+                    }
                 }
             }
         }
@@ -117,10 +150,12 @@ pub(super) fn read(path: &Path) -> Result<Builder> {
             "left out images with objects of several categories: {several}, and of none: {without}"
         ));
     }
-    builder.note(
-        "boxes are read, polygons are not: for pixel scores, write one mask per image (pycocotools: \
-         `COCO(file).annToMask(annotation)`) and list them in a CSV file, `image,label,mask,split`",
-    );
+    if unmarked > 0 {
+        builder.note(format!(
+            "images without pixel scores: {unmarked}, since not each of their objects has a \
+             polygon or run lengths"
+        ));
+    }
     Ok(builder)
 }
 
@@ -145,39 +180,70 @@ fn folder_of(path: &Path, set: &str) -> PathBuf {
     found.cloned().unwrap_or_else(|| path.to_owned())
 }
 
-fn add(
+fn boxes(objects: &[&Annotation]) -> Vec<PixelBox> {
+    let single = objects.iter().filter(|one| one.iscrowd == 0);
+    let boxes = single.filter_map(|one| match one.bbox[..] {
+        [x, y, width, height] if one.bbox.iter().all(|number| number.is_finite()) => {
+            Some(PixelBox { x0: x, y0: y, x1: x + width, y1: y + height })
+        }
+        _ => None,
+    });
+    boxes.collect()
+}
+
+/// Where the objects of an image are, if that is known of each of them.
+fn outlines(
     builder: &mut Builder,
-    split: Split,
-    folder: &Path,
     picture: &Picture,
-    class: &str,
     objects: &[&Annotation],
     list: &Path,
-) {
-    let origin = Origin::file(list);
-    let Some(image) = builder.resolve(folder, &picture.file_name, &origin) else { return };
-    let boxes =
-        objects.iter().filter(|one| one.iscrowd == 0).filter_map(|one| match one.bbox[..] {
-            [x, y, width, height] if one.bbox.iter().all(|number| number.is_finite()) => {
-                Some(PixelBox { x0: x, y0: y, x1: x + width, y1: y + height })
+) -> Option<Outlines> {
+    let mut found = Vec::new();
+    for object in objects {
+        let shape = match object.segmentation.as_ref()? {
+            Segmentation::Polygons(polygons) if polygons.is_empty() => return None,
+            Segmentation::Polygons(polygons) => Shape::polygons(polygons.clone()),
+            Segmentation::Compressed { size: [height, width], counts } => {
+                Shape::compressed_runs((*width, *height), counts)
             }
-            _ => None,
-        });
-    let boxes = boxes.collect();
-    let (class, masks) = (class.to_owned(), Vec::new());
-    builder.add(Entry { split, class, image, masks, ignore: None, boxes, origin });
+            Segmentation::Runs { size: [height, width], counts } => {
+                Shape::runs((*width, *height), counts)
+            }
+            Segmentation::Other(_) => Err("it has neither polygons nor run lengths"),
+        };
+        match shape {
+            Ok(shape) => found.push(Outline { shape, is_crowd: object.iscrowd != 0 }),
+            Err(reason) => {
+                let (id, image) = (object.id, &picture.file_name);
+                let text = format!("annotation {id} of `{image}` cannot be drawn: {reason}");
+                builder.problem(Problem::of_file(ProblemKind::UnreadableMask, list, text));
+                return None;
+            }
+        }
+    }
+    // A crowd alone says nowhere what is the object.
+    found.iter().any(|outline| !outline.is_crowd).then(|| Outlines {
+        list: Arc::from(list),
+        image: picture.file_name.clone(),
+        size: picture.width.zip(picture.height),
+        objects: found,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::layout::tree::{Tree, kinds};
+    use crate::data::{
+        layout::tree::{Tree, kinds},
+        mask,
+    };
 
-    const TRAIN: &str = r#"{"info": {}, "images": [{"id": 1, "file_name": "a.jpg", "width": 4},
+    const TRAIN: &str = r#"{"info": {}, "images": [{"id": 1, "file_name": "a.jpg", "width": 4, "height": 4},
         {"id": 2, "file_name": "b.jpg"}, {"id": 3, "file_name": "c.jpg"}, {"id": 4, "file_name": "d.jpg"}],
         "annotations": [
-            {"id": 1, "image_id": 1, "category_id": 17, "bbox": [1, 1, 2, 3], "segmentation": [[1, 1, 2, 2]]},
-            {"id": 2, "image_id": 1, "category_id": 17, "bbox": [0, 0, 4, 4], "iscrowd": 1},
+            {"id": 1, "image_id": 1, "category_id": 17, "bbox": [1, 1, 2, 3], "segmentation": [[1, 1, 3, 1, 3, 4, 1, 4]]},
+            {"id": 2, "image_id": 1, "category_id": 17, "bbox": [0, 0, 4, 4], "iscrowd": 1,
+             "segmentation": {"size": [4, 4], "counts": [0, 8, 8]}},
             {"id": 3, "image_id": 2, "category_id": 18, "bbox": [0, 0, 1, 1]},
             {"id": 4, "image_id": 3, "category_id": 17}, {"id": 5, "image_id": 3, "category_id": 18}],
         "categories": [{"id": 17, "name": "cat"}, {"id": 18, "name": "dog"}]}"#;
@@ -202,6 +268,54 @@ mod tests {
         assert_eq!(kinds(&dataset), [] as [&str; 0]);
         let notes = dataset.notes.join("\n");
         assert!(notes.contains("several categories: 2, and of none: 2"), "{notes}");
+        assert!(notes.contains("images without pixel scores: 2"), "{notes}");
+
+        // The object is in the middle columns, and the crowd to the left of it is not scored.
+        let read = |at: usize| mask::read(&dataset.train[at].truth, dataset.mask_rule, (4, 4), 1);
+        let found = read(0).unwrap().unwrap();
+        let rows = |test: &dyn Fn(u32, u32) -> bool| {
+            (0..4).flat_map(|y| (0..4).map(move |x| (x, y))).map(|(x, y)| test(x, y)).collect()
+        };
+        let object: Vec<bool> = rows(&|x, y| (1..3).contains(&x) && y > 0);
+        assert_eq!(found.foreground, object);
+        let crowd: Vec<bool> = rows(&|x, y| x < 2 && !(x == 1 && y > 0));
+        assert_eq!(found.ignored, Some(crowd));
+        assert_eq!(read(1).unwrap(), None);
+    }
+
+    #[test]
+    fn objects_are_united_whatever_form_they_have_and_damaged_ones_are_told() {
+        let list = |first: &str, second: &str| {
+            format!(
+                r#"{{"images": [{{"id": 1, "file_name": "a.jpg"}}], "categories": [{{"id": 7, "name": "cat"}}],
+                "annotations": [{{"id": 1, "image_id": 1, "category_id": 7, "segmentation": {first}}},
+                {{"id": 2, "image_id": 1, "category_id": 7, "segmentation": {second}}}]}}"#
+            )
+        };
+        let open = |first: &str, second: &str| {
+            let text = list(first, second);
+            let tree = Tree::new().text("annotations/instances_train.json", &text);
+            let dataset = tree.png("train/a.jpg", 2, 2).open().unwrap();
+            (mask::read(&dataset.train[0].truth, dataset.mask_rule, (2, 2), 1).unwrap(), dataset)
+        };
+        // The left column, and the upper right pixel.
+        let forms = ["[[0, 0, 1, 0, 1, 2, 0, 2]]", r#"{"size": [2, 2], "counts": [0, 2, 2]}"#];
+        let upper_right = r#"{"size": [2, 2], "counts": "211"}"#;
+        for form in forms {
+            let (found, dataset) = open(form, upper_right);
+            assert_eq!(found.unwrap().foreground, [true, true, true, false], "{form}");
+            assert_eq!(kinds(&dataset), ["single-class"]);
+        }
+        for damaged in
+            ["[[1, 2, 3]]", r#"{"size": [2, 2], "counts": "9"}"#, "3", r#"{"counts": []}"#]
+        {
+            let (found, dataset) = open(damaged, upper_right);
+            assert_eq!(found, None, "{damaged}");
+            assert_eq!(kinds(&dataset), ["unreadable-mask", "single-class"], "{damaged}");
+            let text = &dataset.problems[0].text;
+            assert!(text.starts_with("annotation 1 of `a.jpg` cannot be drawn"), "{text}");
+        }
+        assert_eq!(open("[]", upper_right).0, None, "an object nobody knows where");
     }
 
     #[test]

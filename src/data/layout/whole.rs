@@ -70,7 +70,7 @@ pub(super) fn note_splits(dataset: &mut Dataset) {
     if dataset.train.is_empty() {
         dataset.notes.push("no `train` split: the dataset can be evaluated on only".to_owned());
     }
-    if dataset.samples().all(|(_, sample)| sample.truth.masks.is_empty()) {
+    if !dataset.samples().any(|(_, sample)| sample.truth.has_mask()) {
         dataset
             .notes
             .push("no masks: training needs none, but pixel scores cannot be computed".to_owned());

@@ -17,7 +17,7 @@ use crate::{
     collective::Part,
     config::{AugmentConfig, Config, PreprocessConfig},
     data::{
-        Dataset, MaskRule, Sample,
+        Dataset, MaskRule, Sample, Truth,
         augment::{Jitter, Variation},
         image::read_size,
         mask::{self, Mask},
@@ -70,7 +70,7 @@ impl Supervision for SupervisedLoader {
     /// Learns from the images that have a mask.
     fn open(dataset: &Dataset, config: &Config, workers: usize, part: Part) -> Result<Self> {
         let Config { preprocess, augment, .. } = config;
-        let with_mask = dataset.train.iter().filter(|sample| !sample.truth.masks.is_empty());
+        let with_mask = dataset.train.iter().filter(|sample| sample.truth.has_mask());
         let samples: Arc<[Sample]> = with_mask.cloned().collect();
         if samples.is_empty() {
             return Err(Error::Data {
@@ -99,7 +99,9 @@ impl Supervision for SupervisedLoader {
     }
 
     fn masks_of(sample: &Sample) -> Vec<&Path> {
-        sample.truth.masks.iter().chain(&sample.truth.ignore).map(PathBuf::as_path).collect()
+        let Truth { masks, outlines, ignore, .. } = &sample.truth;
+        let lists = outlines.iter().map(|outlines| &*outlines.list);
+        masks.iter().chain(ignore).map(PathBuf::as_path).chain(lists).collect()
     }
 
     fn note(&self) -> Option<String> {

@@ -5,10 +5,12 @@
 //! a file is meant; a [`Mask`](crate::data::mask::Mask) has one meaning only. See
 //! `docs/data.md`.
 
+mod outline;
 mod pixel_label;
 
 use std::{collections::BTreeSet, path::Path};
 
+pub use outline::{Outline, Outlines, Shape};
 use pixel_label::PixelLabel;
 use serde::{Deserialize, Serialize};
 
@@ -83,9 +85,9 @@ impl Mask {
     }
 }
 
-/// Reads what `truth` says about an image of `size` (width, height), if it names mask files.
+/// Reads what `truth` says about an image of `size` (width, height), if it has masks or outlines.
 ///
-/// Several masks are united. Where one marks the object, neither a trimap's nor the
+/// Several masks and outlines are united. Where one marks the object, neither a trimap's nor the
 /// ignore file's doubt counts, as in wsolevaluation. Masks are turned by the EXIF
 /// orientation they carry themselves, never by their image's.
 pub fn read(
@@ -94,7 +96,7 @@ pub fn read(
     size: (u32, u32),
     max_megapixels: u32,
 ) -> Result<Option<Mask>> {
-    if truth.masks.is_empty() {
+    if !truth.has_mask() {
         return Ok(None);
     }
     let pixels = size.0 as usize * size.1 as usize;
@@ -106,6 +108,9 @@ pub fn read(
             foreground[i] |= pixel_label == PixelLabel::Foreground;
             ignored[i] |= pixel_label == PixelLabel::Undecided;
         }
+    }
+    if let Some(outlines) = &truth.outlines {
+        outlines.draw(size, &mut foreground, &mut ignored)?;
     }
     if let Some(path) = &truth.ignore {
         let marks = pixel_label::read(path, MaskRule::NonZero, size, max_megapixels)?;
