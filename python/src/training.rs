@@ -138,6 +138,7 @@ fn described<'py>(py: Python<'py>, event: &Event<'_>) -> PyResult<Option<Bound<'
             found.set_item("epoch", record.epoch)?;
             found.set_item("train_error", record.train_error)?;
             found.set_item("valid_error", record.valid_error)?;
+            found.set_item("valid_localizer_error", record.valid_localizer_error)?;
             found.set_item("valid_loss", record.valid_loss)?;
         }
         _ => return Ok(None),

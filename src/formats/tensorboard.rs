@@ -28,6 +28,7 @@ pub fn epoch(time: f64, record: &EpochRecord) -> Vec<u8> {
         ("loss/background", record.loss_background),
         ("loss/validation", record.valid_loss),
         ("error/validation", record.valid_error),
+        ("error/validation_localizer", record.valid_localizer_error),
     ];
     let mut values = vec![
         ("loss/localizer", record.loss_localizer),

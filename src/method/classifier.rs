@@ -146,7 +146,8 @@ impl<C: Classifier> Learner for C {
         let scores = self.scores(network, image, pass, context.config, None);
         let probabilities = values(softmax(scores, 1));
         let mistake = f64::from(u8::from(most_probable(&probabilities) != *label));
-        ImageValidation { mistake, loss: negative_log_likelihood(&probabilities, *label) }
+        let loss = negative_log_likelihood(&probabilities, *label);
+        ImageValidation { mistake, localizer_mistake: None, loss }
     }
 
     fn localize(

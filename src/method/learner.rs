@@ -159,6 +159,8 @@ pub struct Terms {
 pub struct ImageValidation {
     /// 1 if it names another class; a segmenter's share of wrong pixels.
     pub mistake: f64,
+    /// The same of a localizer that names a class of its own.
+    pub localizer_mistake: Option<f64>,
     /// What training minimizes, without evidence about the background.
     pub loss: f64,
 }

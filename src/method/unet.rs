@@ -96,7 +96,8 @@ impl Learner for FullSupervision {
         let total: f64 = losses.zip(&scored).map(|(loss, &scored)| loss * f64::from(scored)).sum();
         let count = scored.iter().map(|&scored| f64::from(scored)).sum::<f64>().max(1.0);
         let wrong = wrong(&found, &marked, &scored, marked.len());
-        ImageValidation { mistake: wrong.iter().sum(), loss: total / count }
+        let mistake = wrong.iter().sum();
+        ImageValidation { mistake, localizer_mistake: None, loss: total / count }
     }
 
     /// Masks say what is an object, not which: there is no class to be given or found.

@@ -28,6 +28,7 @@ fn charts(records: &[EpochRecord]) -> Grid {
     let errors = [
         ("training", curve(&|record| Some(record.train_error))),
         ("validation", curve(&|record| record.valid_error)),
+        ("validation, localizer", curve(&|record| record.valid_localizer_error)),
     ];
     let losses = chart("Losses", "mean over images", &losses);
     let mut errors = chart("Classification error", "% of images", &errors);

@@ -125,6 +125,8 @@ pub struct EpochRecord {
     pub localizer_passes: f64,
     /// Mistakes on validation images, in percent; none without a validation split.
     pub valid_error: Option<f64>,
+    /// The same by the localizer, where it names classes of its own.
+    pub valid_localizer_error: Option<f64>,
     /// Cross-entropy on validation images (of ours, of localizer plus classifier).
     pub valid_loss: Option<f64>,
     /// Whether this epoch's weights are the best so far.

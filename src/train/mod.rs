@@ -335,7 +335,7 @@ impl<'a, L: Learner> Training<'a, L> {
         };
         let epoch = self.position.epoch;
         let best = self.is_best(validation);
-        if let Some(Validation { error, loss }) = validation.filter(|_| best) {
+        if let Some(Validation { error, loss, .. }) = validation.filter(|_| best) {
             self.position.best = Some(Best { epoch, error, loss });
         }
         let sums = std::mem::take(&mut self.position.sums);
@@ -409,6 +409,7 @@ impl<'a, L: Learner> Training<'a, L> {
             train_error: 100.0 * sums.mistakes / images,
             localizer_passes: sums.localizer_passes as f64 / images,
             valid_error: validation.map(|found| found.error),
+            valid_localizer_error: validation.and_then(|found| found.localizer_error),
             valid_loss: validation.map(|found| found.loss),
             best,
             seconds,

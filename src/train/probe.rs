@@ -98,11 +98,12 @@ pub(super) fn fit(
         train_error,
         localizer_passes: 1.0,
         valid_error: valid.map(|found| found.error),
+        valid_localizer_error: None,
         valid_loss: valid.map(|found| found.loss),
         best: true,
         seconds: started.elapsed().as_secs_f64(),
     };
-    position.best = valid.map(|Validation { error, loss }| Best { epoch: 0, error, loss });
+    position.best = valid.map(|Validation { error, loss, .. }| Best { epoch: 0, error, loss });
     position.epoch = 1;
     position.records.push(record);
     let note = WeightsNote::new(task.config, &task.dataset.classes, position.epoch);
@@ -125,7 +126,7 @@ pub(super) fn fit(
 fn open_backbone(task: &TrainingTask<'_>, observer: &mut dyn Observer) -> Result<Resnet> {
     let config = probe::backbone(&task.config.model);
     let Some(path) = task.weights else {
-        observer.observe(&Event::Note(NO_WEIGHTS));
+        observer.observe(&Event::Warning(NO_WEIGHTS));
         return Ok(Resnet::drawn(&config, task.config.seed, &task.device));
     };
     // Every tensor of a backbone must be in the file, so that none needs to be drawn first.
@@ -266,6 +267,7 @@ fn validate(
             let mistake = f64::from(u8::from(most_probable(&probabilities) != sample.label));
             Ok(Some(ImageValidation {
                 mistake,
+                localizer_mistake: None,
                 loss: negative_log_likelihood(&probabilities, sample.label),
             }))
         },

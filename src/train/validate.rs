@@ -20,6 +20,8 @@ use crate::{
 pub(super) struct Validation {
     /// Share of images that are named wrongly, or of pixels, in percent.
     pub(super) error: f64,
+    /// The same of a localizer that names classes of its own.
+    pub(super) localizer_error: Option<f64>,
     /// Mean loss.
     pub(super) loss: f64,
 }
@@ -51,19 +53,22 @@ pub(super) fn validate(
     }
 
     // Each image's verdict, and whether there is one; ranks have nearly equally many.
-    let mut verdicts = vec![[0.0; 3]; samples.len().div_ceil(task.ranks.size())];
+    let mut verdicts = vec![[0.0; 5]; samples.len().div_ceil(task.ranks.size())];
     for (verdict, judged) in verdicts.iter_mut().zip(judged.into_iter().flatten()) {
-        *verdict =
-            judged.map_or([0.0; 3], |ImageValidation { mistake, loss }| [mistake, loss, 1.0]);
-    }
-    let (mut mistakes, mut losses, mut count) = (0.0, 0.0, 0.0);
-    for verdict in task.ranks.all_gather(verdicts.as_flattened()).chunks_exact(3) {
-        if verdict[2] > 0.0 {
-            mistakes += verdict[0];
-            losses += verdict[1];
-            count += 1.0;
+        if let Some(ImageValidation { mistake, localizer_mistake, loss }) = judged {
+            let localizer = localizer_mistake.map_or([0.0; 2], |mistake| [mistake, 1.0]);
+            *verdict = [mistake, loss, 1.0, localizer[0], localizer[1]];
         }
     }
-    let mean = Validation { error: 100.0 * mistakes / count, loss: losses / count };
+    let mut sums = [0.0; 5];
+    for verdict in task.ranks.all_gather(verdicts.as_flattened()).chunks_exact(5) {
+        sums.iter_mut().zip(verdict).for_each(|(sum, value)| *sum += value);
+    }
+    let [mistakes, losses, count, of_localizer, localized] = sums;
+    let mean = Validation {
+        error: 100.0 * mistakes / count,
+        localizer_error: (localized > 0.0).then(|| 100.0 * of_localizer / localized),
+        loss: losses / count,
+    };
     Ok(ControlFlow::Continue((count > 0.0).then_some(mean)))
 }

@@ -123,6 +123,7 @@ fn every_epoch_is_an_event_with_the_numbers_of_the_metrics() {
                 ("loss/validation", "valid_loss"),
                 ("error/training", "train_error"),
                 ("error/validation", "valid_error"),
+                ("error/validation_localizer", "valid_localizer_error"),
                 ("rate/learning", "learning_rate"),
             ] {
                 let (_, found) = scalars.iter().find(|(found, _)| found == tag).unwrap();

@@ -171,6 +171,11 @@ fn a_run_leaves_what_the_documentation_promises() {
     ] {
         assert!(run.join(file).is_file(), "{file} is missing");
     }
+    // Both heads name classes, and both are told of everywhere.
+    let table = fs::read_to_string(run.join("metrics.csv")).unwrap();
+    assert!(table.lines().next().unwrap().contains("valid_error,valid_localizer_error"), "{table}");
+    let curves = fs::read_to_string(run.join("curves.svg")).unwrap();
+    assert!(curves.contains(">validation<") && curves.contains("validation, localizer"));
     let config = fs::read_to_string(run.join("config.toml")).unwrap();
     assert!(config.contains("backbone = \"tiny\"") && config.contains("steepness"), "{config}");
     let stderr = String::from_utf8_lossy(&output.stderr);

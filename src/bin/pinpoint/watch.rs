@@ -100,7 +100,10 @@ pub(crate) fn describe(terms: &Terms) -> String {
 /// What an epoch came to, in a line.
 pub(crate) fn epoch_line(record: &EpochRecord) -> String {
     let valid = record.valid_error.map_or_else(String::new, |error| {
-        format!(", validation error {error:.2} %{}", if record.best { " (best)" } else { "" })
+        let localizer = record.valid_localizer_error;
+        let localizer = localizer.map(|error| format!(" (localizer {error:.2} %)"));
+        let best = if record.best { " (best)" } else { "" };
+        format!(", validation error {error:.2} %{}{best}", localizer.unwrap_or_default())
     });
     let terms = Terms {
         localizer: record.loss_localizer,

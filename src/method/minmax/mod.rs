@@ -110,8 +110,10 @@ impl Learner for Minmax {
     ) -> ImageValidation {
         let BatchOutput { classifier, localizer, .. } =
             localize_batch(model, context.config, input(image, context.device));
+        let mistake = |found: &[f32]| f64::from(u8::from(most_probable(found) != *label));
         ImageValidation {
-            mistake: f64::from(u8::from(most_probable(&classifier) != *label)),
+            mistake: mistake(&classifier),
+            localizer_mistake: Some(mistake(&localizer)),
             loss: negative_log_likelihood(&classifier, *label)
                 + negative_log_likelihood(&localizer, *label),
         }
