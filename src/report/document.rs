@@ -256,7 +256,8 @@ impl Report {
         }
         if let Some(Training { epochs, kept_epoch, seconds }) = self.training {
             let kept = kept_epoch.map_or_else(String::new, |kept| format!(", epoch {kept} kept"));
-            rows.push(("training", format!("{epochs} epochs{kept}, {seconds:.0} s")));
+            let s = if epochs == 1 { "" } else { "s" };
+            rows.push(("training", format!("{epochs} epoch{s}{kept}, {seconds:.0} s")));
         }
         rows.push(("written by", format!("pinpoint {}", self.version)));
         rows

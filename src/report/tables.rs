@@ -123,7 +123,7 @@ pub(super) fn score_table(rows: &[Headline]) -> Table {
         columns: vec![
             Column::number("value", "Value", 2, None),
             Column::words("unit", "Unit"),
-            Column::words("interval", "95 % interval"),
+            Column::number("interval", "95 % interval", 0, None),
             Column::words("trivial", "Without a method"),
             Column::words("meaning", "What it says"),
         ],

@@ -187,6 +187,22 @@ fn breast_ultrasound_images_are_read_as_shipped() {
 }
 
 #[test]
+fn columns_line_up_under_class_names_of_any_script() {
+    let folder = sound();
+    for split in ["train", "masks/train"] {
+        let split = folder.path().join(split);
+        std::fs::rename(split.join("cat"), split.join("猫の写真")).unwrap();
+    }
+    let (_, table, _) = check(folder.path(), &[]);
+    // Each of the four letters is two columns wide, so that the name takes eight.
+    for row in
+        ["猫の写真       2       0\n", "dog            1       1\n", "images         3       1\n"]
+    {
+        assert!(table.contains(row), "{row}: {table}");
+    }
+}
+
+#[test]
 fn a_mask_without_an_image_is_asked_about() {
     let folder = sound();
     write_mask(&folder, "train/cat/lost_mask.png", 40);

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Longer side of the pictures in a strip, in pixels.
+/// Longer side of the pictures in a strip, in pixels; smaller images are enlarged to it in a file.
 const SIDE: u32 = 256;
 /// Bytes of a picture, so that a page of many stays small.
 const PICTURE_BYTES: usize = 16_000;
@@ -46,6 +46,13 @@ impl Panel {
         let size = picture.dimensions();
         let jpeg = encode_jpeg(&picture, size, ExtendedColorType::Rgb8, PICTURE_BYTES);
         Self { caption: caption.to_owned(), size, jpeg }
+    }
+
+    /// Width and height in a file.
+    fn drawn_size(&self) -> (f32, f32) {
+        let (width, height) = self.size;
+        let scale = SIDE as f32 / width.max(height) as f32;
+        (width as f32 * scale, height as f32 * scale)
     }
 }
 
@@ -97,7 +104,8 @@ pub(super) fn drawing(strips: &[Strip]) -> Svg {
     let cell = SIDE as f32 + GAP;
     let columns = strips.iter().map(|strip| strip.panels.len()).max().unwrap_or(0).min(COLUMNS);
     let line_height = |line: &[Panel]| {
-        line.iter().map(|panel| panel.size.1).max().unwrap_or(0) as f32 + LINE_HEIGHT + GAP
+        let tallest = line.iter().map(|panel| panel.drawn_size().1).fold(0.0, f32::max);
+        tallest + LINE_HEIGHT + GAP
     };
     let height = |strip: &Strip| {
         LINE_HEIGHT + GAP + strip.panels.chunks(COLUMNS).map(line_height).sum::<f32>()
@@ -113,7 +121,7 @@ pub(super) fn drawing(strips: &[Strip]) -> Svg {
         for line in strip.panels.chunks(COLUMNS) {
             for (index, panel) in line.iter().enumerate() {
                 let x = GAP + index as f32 * cell;
-                let size = (panel.size.0 as f32, panel.size.1 as f32);
+                let size = panel.drawn_size();
                 svg.jpeg((x, y), size, &panel.jpeg);
                 let at = (x, y + size.1 + LINE_HEIGHT / 2.0);
                 let soft = TextStyle { paint: Paint::Soft, ..TextStyle::default() };
@@ -217,6 +225,12 @@ mod tests {
         let html = strip(2, true).html();
         assert_eq!(html.matches("<img ").count(), 4);
         assert!(html.contains("&lt;method&gt;") && html.contains("a: &lt;b&gt;.png"));
+    }
+
+    #[test]
+    fn small_images_take_the_room_that_there_is() {
+        assert_eq!(Panel::new("small", &RgbImage::new(20, 40)).drawn_size(), (128.0, 256.0));
+        assert_eq!(Panel::new("large", &RgbImage::new(800, 400)).drawn_size(), (256.0, 128.0));
     }
 
     #[test]

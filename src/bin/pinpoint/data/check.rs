@@ -10,8 +10,13 @@ use pinpoint::{
         check::{Inspection, SplitSummary, Summary, inspect},
     },
 };
+use unicode_width::UnicodeWidthStr as _;
 
-use crate::{choice, data_args::MaskArgs, ui::Ui};
+use crate::{
+    choice,
+    data_args::MaskArgs,
+    ui::{Ui, pad_right},
+};
 
 /// Classes shown in the table unless all are asked for.
 const SHOWN_CLASSES: usize = 20;
@@ -106,11 +111,10 @@ impl Table<'_> {
                 .collect();
         let classes = &self.dataset.classes;
         let shown = if self.all { classes.len() } else { classes.len().min(SHOWN_CLASSES) };
-        let width =
-            classes[..shown].iter().map(|name| name.chars().count()).max().unwrap_or(0).max(6);
+        let width = classes[..shown].iter().map(|name| name.width()).max().unwrap_or(0).max(6);
         let mut row = |name: &str, cells: Vec<String>| {
             let cells: String = cells.iter().map(|cell| format!("{cell:>8}")).collect();
-            ui.print(&format!("{name:<width$}{cells}"));
+            ui.print(&format!("{}{cells}", pad_right(name, width)));
         };
         let count = |value: &dyn Fn(&SplitSummary) -> usize| -> Vec<String> {
             columns.iter().map(|(_, split)| value(split).to_string()).collect()
