@@ -76,6 +76,22 @@ fn a_run_knows_its_data_so_that_scoring_and_resuming_need_no_more_than_the_run()
     let known = report(&["evaluate", "run", "--no-report", "--json"]);
     assert_eq!(known, report(&["evaluate", "run", "--no-report", "--json", "--data", "data"]));
 
+    // Its own test images are predicted if no others are named, under their own names.
+    let output = pinpoint(&["predict", "run", "--out", "masks"], at);
+    assert!(output.status.success(), "{output:?}");
+    let named = pinpoint(&["predict", "run", "data/test", "--out", "named"], at);
+    assert!(named.status.success(), "{named:?}");
+    for class in crate::masks::sorted(&at.join("data/test")) {
+        let class = class.file_name().unwrap().to_owned();
+        let known = crate::masks::sorted(&at.join("masks/test").join(&class));
+        let named = crate::masks::sorted(&at.join("named").join(&class));
+        assert_eq!((known.len(), named.len()), (2, 2));
+        for (known, named) in known.iter().zip(&named) {
+            assert_eq!(known.file_name(), named.file_name());
+            assert!(fs::read(known).unwrap() == fs::read(named).unwrap());
+        }
+    }
+
     let scores = evaluate(&EvaluateRequest::run(&run), |_| std::ops::ControlFlow::Continue(()));
     assert_eq!(scores.unwrap().evaluation.scores.images, 4);
     let stopped = evaluate(&EvaluateRequest::run(&run), |_| std::ops::ControlFlow::Break(()));

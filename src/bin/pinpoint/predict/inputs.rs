@@ -4,11 +4,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fs, io,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use glob::MatchOptions;
-use pinpoint::data::is_image;
+use pinpoint::data::{Sample, is_image};
 
 /// An image to predict.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +51,18 @@ impl Inputs {
             }
         }
         Ok(inputs)
+    }
+
+    /// Images of a dataset, which are called as they are there.
+    pub(super) fn of(samples: &[Sample]) -> Self {
+        let mut inputs = Self::default();
+        for sample in samples {
+            let parts = Path::new(&sample.id).components();
+            let within = parts.filter(|part| matches!(part, Component::Normal(_)));
+            let name: PathBuf = within.collect();
+            inputs.add_image(sample.image.clone(), name.with_extension(""));
+        }
+        inputs
     }
 
     fn add(&mut self, path: &Path, out: &Path) {

@@ -12,11 +12,12 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use image::RgbImage;
 use pinpoint::{
-    PredictOptions, Predictor,
+    Config, PredictOptions, Predictor,
     data::{
+        Sample,
         image::read_rgb,
         loader::{EvalSettings, Prepared, prefetch},
     },
@@ -25,7 +26,7 @@ use pinpoint::{
     predict::Tiling,
     refine::Preset,
     run::RunDir,
-    workflow::require_memory_to_predict,
+    workflow::{open_dataset, require_memory_to_predict},
 };
 use serde_json::json;
 
@@ -49,8 +50,9 @@ pub(crate) struct Predict {
     /// Run directory written by `pinpoint train`
     run: PathBuf,
 
-    /// Images: files, folders, patterns such as "slides/*.png", or `-` for a list on stdin
-    #[arg(value_name = "IMAGE", required = true)]
+    /// Images: files, folders, patterns such as "slides/*.png", or `-` for a list on stdin; the test
+    /// images of the dataset that the run was trained on by default
+    #[arg(value_name = "IMAGE")]
     images: Vec<PathBuf>,
 
     /// Folder to write to; `predictions` in the run by default
@@ -96,8 +98,12 @@ impl Predict {
         let run = RunDir::open(&self.run)?;
         let config = run.config()?;
         let out = self.out.unwrap_or_else(|| run.root().join("predictions"));
-        let inputs = Inputs::find(&self.images, &out, || io::read_to_string(io::stdin()))
-            .context("cannot read the list of images from stdin")?;
+        let inputs = if self.images.is_empty() {
+            Inputs::of(&test_split(&run, &config)?)
+        } else {
+            Inputs::find(&self.images, &out, || io::read_to_string(io::stdin()))
+                .context("cannot read the list of images from stdin")?
+        };
         inputs.problems.iter().for_each(|problem| ui.warn(problem));
         if inputs.images.is_empty() {
             bail!("there is no image to predict");
@@ -168,6 +174,24 @@ impl Predict {
         let tiling = Tiling { tile, halo: self.halo };
         Ok(PredictOptions { crf: self.crf.map(Preset::params), threshold, tiling, class: None })
     }
+}
+
+/// The test images of the dataset that a run was trained on.
+fn test_split(run: &RunDir, config: &Config) -> anyhow::Result<Vec<Sample>> {
+    let known = run.inputs()?.and_then(|inputs| inputs.data);
+    let source = known.with_context(|| {
+        let run = run.root().display();
+        format!(
+            "`{run}` does not say which dataset it was trained on\nhint: name the images to predict"
+        )
+    })?;
+    let dataset = open_dataset(&source, config)?;
+    ensure!(
+        !dataset.test.is_empty(),
+        "`{}` has no test images\nhint: name the images to predict",
+        dataset.root.display()
+    );
+    Ok(dataset.test)
 }
 
 /// Decodes in the background, so that a signal need not wait for the end of it.
