@@ -14,6 +14,8 @@ mod data_check;
 mod data_split;
 mod data_synth;
 mod diagnosis;
+mod docs_commands;
+mod docs_messages;
 mod evaluate;
 mod evaluate_maps;
 mod evaluate_memory;
