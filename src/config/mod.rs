@@ -32,7 +32,7 @@ pub use self::{
         Alignment, Backbone, Cells, Decision, Evidence, Kernels, MaskConfig, MaskGradient,
         ModelConfig, PoolConfig, Statistics, Stem,
     },
-    probe::{ProbeConfig, Refinement, Teachers, Views},
+    probe::{ClassView, ProbeConfig, Refinement, Teachers, Views},
     train::{Keep, OptimizerConfig, Rule, Tie, TrainConfig},
 };
 

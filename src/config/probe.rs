@@ -38,6 +38,21 @@ pub struct ProbeConfig {
     pub smoothing: f64,
     /// What is done to the mask of an image at last.
     pub refine: Refinement,
+    /// What of an image the class is told from.
+    pub class_view: ClassView,
+}
+
+/// What of an image the class is told from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClassView {
+    /// What is best on training images that the class head was not fitted to.
+    #[default]
+    Best,
+    /// The whole image.
+    Image,
+    /// The image through its mask.
+    Foreground,
 }
 
 /// What is done to the mask of an image at last.
@@ -122,6 +137,7 @@ impl Default for ProbeConfig {
             scales: vec![1.0],
             smoothing: 1.5,
             refine: Refinement::Edges,
+            class_view: ClassView::Best,
         }
     }
 }

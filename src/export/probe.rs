@@ -12,7 +12,7 @@ use super::{
 use crate::{
     config::{Config, Refinement, Stage},
     error::Result,
-    method::probe::{DOUBT, HIGHEST, STRIDE, backbone as undilated, kernel},
+    method::probe::{DOUBT, HIGHEST, MASKED, STRIDE, backbone as undilated, kernel},
     model::Branch,
 };
 
@@ -49,14 +49,16 @@ pub(super) fn graph(
     let beta = f64::from(weights.get("probe.beta")?.values[0]);
     let middle = cut(graph, &scores, beta);
     let mut above = graph.sub(&scores, &middle);
+    let shown = graph.op("Sigmoid", &[&above], &[]);
     if settings.refine == Refinement::Edges {
-        let probabilities = graph.op("Sigmoid", &[&above], &[]);
-        above = edges::snap(graph, images, &probabilities);
+        above = edges::snap(graph, images, &shown);
     }
     let placed = graph.resize(&above, &size, "half_pixel");
     let mask = graph.op("Sigmoid", &[&placed], &[]);
 
-    let descriptor = descriptor(graph, &of(&settings.class_stages), &grid);
+    let masked = weights.arrays.get(&format!("probe.{MASKED}"));
+    let shown = masked.is_some_and(|masked| masked.values[0] > 0.5).then_some(&shown);
+    let descriptor = descriptor(graph, &of(&settings.class_stages), &grid, shown);
     let (weight, [classes, width]) = weights.shaped("probe.classifier.weight")?;
     let by_feature: Vec<f32> = (0..width)
         .flat_map(|feature| (0..classes).map(move |class| class * width + feature))
@@ -179,11 +181,25 @@ fn smooth(graph: &mut Graph, map: &Value, sigma: f64) -> Value {
     smoothed
 }
 
-/// The mean of each channel and of its highest twentieth, stage by stage, `[1, features]`.
-fn descriptor(graph: &mut Graph, stages: &[(Stage, &Value)], grid: &Value) -> Value {
+/// The mean of each channel and of its highest twentieth, stage by stage, `[1, features]`; of what
+/// a mask `[1, 1, h, w]` shows, if there is one.
+fn descriptor(
+    graph: &mut Graph,
+    stages: &[(Stage, &Value)],
+    grid: &Value,
+    mask: Option<&Value>,
+) -> Value {
     let mut parts = Vec::new();
     for (stage, map) in stages {
-        let flat = graph.flat(map);
+        let mut flat = graph.flat(map);
+        let mut shown = None;
+        if let Some(mask) = mask {
+            let size = graph.size(map);
+            let mask = graph.resize(mask, &size, "half_pixel");
+            let mask = graph.flat(&mask);
+            flat = graph.mul(&flat, &mask);
+            shown = Some(graph.reduce("ReduceMean", &mask, &[2]));
+        }
         let stride = graph.ints(&[STRIDE as i64]);
         let pixels = graph.mul(grid, &stride);
         let sides = rounded_up(graph, &pixels, 4 << stage.index());
@@ -192,9 +208,13 @@ fn descriptor(graph: &mut Graph, stages: &[(Stage, &Value)], grid: &Value) -> Va
         let most = graph.div(&cells, &share);
         let most = graph.op("Max", &[&most, &one], &[]);
         let highest = graph.top(&flat, &most, true);
-        for values in [&flat, &highest] {
-            let mean = graph.reduce("ReduceMean", values, &[2]);
-            parts.push(graph.reshape(&mean, &[1, -1]));
+        let mut mean = graph.reduce("ReduceMean", &flat, &[2]);
+        if let Some(shown) = shown {
+            mean = graph.div(&mean, &shown);
+        }
+        let highest = graph.reduce("ReduceMean", &highest, &[2]);
+        for part in [mean, highest] {
+            parts.push(graph.reshape(&part, &[1, -1]));
         }
     }
     let parts: Vec<&Value> = parts.iter().collect();

@@ -11,7 +11,7 @@ use super::{
     resnet::{self, Activations},
     unet,
 };
-use crate::config::{Config, Rule};
+use crate::config::{Config, Rule, Stage};
 
 /// Bytes of a number.
 const NUMBER: f64 = 4.0;
@@ -105,10 +105,13 @@ fn of_probe(config: &Config, classes: usize, images: usize) -> f64 {
     // A cell every 8 pixels each way, in half precision, raw and projected.
     let cells = images as f64 * (pixels / 64.0).min(probe.cells as f64);
     let (_, features) = resnet::weights(config.model.backbone);
-    let channels: f64 =
-        probe.mask_stages.iter().map(|stage| features / f64::from(8 >> stage.index())).sum();
-    let bound = probe.memory_mib as f64 * MIB / 2.0;
-    let kept = [channels, probe.dimensions as f64].map(|length| (2.0 * cells * length).min(bound));
+    let of_stage = |stage: &Stage| features / f64::from(8 >> stage.index());
+    let channels: f64 = probe.mask_stages.iter().map(of_stage).sum();
+    let bound = probe.memory_mib as f64 * MIB / 3.0;
+    let places = |stage: &Stage| pixels / f64::from(16 << (2 * stage.index()));
+    let maps: f64 = probe.class_stages.iter().map(|stage| places(stage) * of_stage(stage)).sum();
+    let kept = [cells * channels, cells * probe.dimensions as f64, images as f64 * maps];
+    let kept = kept.map(|numbers| (2.0 * numbers).min(bound));
     let fitted = NUMBER * channels * FITTED.min(2.0 * cells);
     let saved = OF_SAVING * NUMBER * weights(config, classes);
     of_prediction(config, classes, pixels) + saved + kept.iter().sum::<f64>() + fitted
@@ -212,7 +215,9 @@ mod tests {
         let of = |images| of_training(&config, 2, images);
         // 64 cells of 128 + 256 channels, raw and in 64 dimensions, in half precision; and while
         // the projection is fitted, all of them twice as they are.
-        let more = 64.0 * (2.0 * (384.0 + 64.0) + 2.0 * 4.0 * 384.0);
+        let vectors = 64.0 * (2.0 * (384.0 + 64.0) + 2.0 * 4.0 * 384.0);
+        // Maps of 16 cells of 256 channels and of 4 cells of 512.
+        let more = vectors + 2.0 * (16.0 * 256.0 + 4.0 * 512.0);
         assert!((of(2) - of(1) - more).abs() < 1.0);
         assert!((of(1_000_000) - of(0) - (64.0 * MIB + FITTED * 4.0 * 384.0)).abs() < 1.0);
     }

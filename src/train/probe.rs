@@ -8,7 +8,7 @@ use std::{ops::ControlFlow, time::Instant};
 
 use super::{Ending, Event, Observer, TrainingTask, other_dataset, validate::Validation};
 use crate::{
-    config::Config,
+    config::{ClassView, Config},
     data::{
         Dataset, Sample,
         loader::{EvalImage, EvalLoader, EvalSettings},
@@ -18,7 +18,10 @@ use crate::{
         ImageValidation,
         learner::negative_log_likelihood,
         most_probable,
-        probe::{self, Found, Gathered, Gathering, Heads, NotFinite, Plan, Probe, StageMaps},
+        probe::{
+            self, ClassHead, Descriptors, Gathered, Gathering, HalfMaps, LabelledCells, MaskHeads,
+            NotFinite, Plan, Probe, StageMaps,
+        },
     },
     model::{
         resnet::Resnet,
@@ -71,20 +74,37 @@ pub(super) fn fit(
     let path = run.save(&backbone, Arrays::new(), &position)?;
     observer.observe(&Event::Saved(&path));
 
-    let Some(gathered) = gather(task, &backbone, observer)? else {
+    let plan = Plan::new(task.dataset.train.len(), &task.config.probe);
+    let samples = learned_from(task, &plan, observer);
+    let Some(gathered) = gather(task, plan, &samples, &backbone, observer)? else {
         return Ok(Ending::Interrupted);
     };
     let features_done = started.elapsed().as_secs_f64();
-    let Some((heads, found)) = train_heads(&gathered, task, observer) else {
+    let Some(mask_heads) = train_mask_heads(&gathered.cells, task, observer) else {
         return Ok(Ending::Interrupted);
     };
-    let all_done = started.elapsed().as_secs_f64();
-    observer.observe(&Event::Note(&format!(
-        "features in {features_done:.1} s, heads in {:.1} s; {found}",
-        all_done - features_done
-    )));
-    let train_error = train_error(&heads, &gathered);
-    let probe = Probe::new(backbone, gathered.projection, heads);
+    let Some(foreground) =
+        see_foreground(&gathered, &mask_heads, task, &samples, &backbone, observer)?
+    else {
+        return Ok(Ending::Interrupted);
+    };
+    let Gathered { projection, cells, descriptors: image, last_stage, .. } = gathered;
+    let descriptors = Descriptors { image, foreground, last_stage };
+    let LabelledCells { labels, classes, .. } = &cells;
+    let Config { probe: probe_config, seed, .. } = task.config;
+    let (class_head, held_out_error) =
+        ClassHead::train(&descriptors, labels, *classes, probe_config.class_view, *seed);
+    let mut found = format!(
+        "features in {features_done:.1} s, heads in {:.1} s; maps are cut with β = {:.2}",
+        started.elapsed().as_secs_f64() - features_done,
+        mask_heads.beta
+    );
+    if let Some(error) = held_out_error {
+        found += &format!("; {error:.1} % of held-out training images are misclassified");
+    }
+    observer.observe(&Event::Note(&found));
+    let train_error = class_head.error(&descriptors, labels);
+    let probe = Probe::new(backbone, projection, mask_heads, class_head);
     let ControlFlow::Continue(valid) = validate(&probe, task, &*observer)? else {
         return Ok(Ending::Interrupted);
     };
@@ -153,14 +173,13 @@ fn require_enough(dataset: &Dataset) -> Result<()> {
     })
 }
 
-/// Passes the training images through the backbone once; none if it was asked to stop.
-fn gather(
-    task: &TrainingTask<'_>,
-    backbone: &Resnet,
+/// The training images that there is memory for, in the order in which they are looked at.
+fn learned_from<'a>(
+    task: &TrainingTask<'a>,
+    plan: &Plan,
     observer: &mut dyn Observer,
-) -> Result<Option<Gathered>> {
+) -> Vec<&'a Sample> {
     let TrainingTask { config, dataset, .. } = task;
-    let plan = Plan::new(dataset.train.len(), &config.probe);
     let mut order = random_order(dataset, config.seed);
     order.truncate(plan.images);
     if order.len() < dataset.train.len() {
@@ -171,23 +190,24 @@ fn gather(
         );
         observer.observe(&Event::Note(&note));
     }
-    let samples: Vec<&Sample> = order.iter().map(|&index| &dataset.train[index]).collect();
+    order.iter().map(|&index| &dataset.train[index]).collect()
+}
+
+/// Passes the training images through the backbone; none if it was asked to stop.
+fn gather(
+    task: &TrainingTask<'_>,
+    plan: Plan,
+    samples: &[&Sample],
+    backbone: &Resnet,
+    observer: &mut dyn Observer,
+) -> Result<Option<Gathered>> {
+    let TrainingTask { config, dataset, .. } = task;
     let mut gathering = Gathering::new(plan, &config.probe);
-    let mut images = images(task, &samples).images();
-    for done in 0..samples.len() {
-        let Some(image) = images.next_unless(|| observer.wants_to_stop()) else {
-            return Ok(None);
-        };
-        observer.observe(&Event::Working {
-            what: "computing features",
-            done,
-            total: samples.len(),
-        });
-        let EvalImage { input, geometry, .. } = image?;
-        let size = geometry.padded.rows_columns();
-        let maps = StageMaps::of(backbone, input, size, &config.probe, &task.device);
-        gathering.push(&maps, &config.probe).map_err(|NotFinite| not_finite(samples[done]))?;
-        maps.reuse();
+    let goes_on = see(task, samples, backbone, "computing features", observer, |sample, maps| {
+        gathering.push(maps, &config.probe).map_err(|NotFinite| not_finite(sample))
+    })?;
+    if !goes_on {
+        return Ok(None);
     }
     let labels = samples.iter().map(|sample| sample.label).collect();
     let gathered = gathering.finish(labels, dataset.classes.len());
@@ -200,6 +220,60 @@ fn gather(
         });
     }
     Ok(Some(gathered))
+}
+
+/// The descriptors of what the masks of the training images show; none if it was asked to stop, and
+/// none of them if they are not wanted.
+///
+/// Images whose maps found no room in the memory pass through the backbone once more.
+fn see_foreground(
+    gathered: &Gathered,
+    mask_heads: &MaskHeads,
+    task: &TrainingTask<'_>,
+    samples: &[&Sample],
+    backbone: &Resnet,
+    observer: &mut dyn Observer,
+) -> Result<Option<Vec<Vec<f32>>>> {
+    let Gathered { cells, class_maps, .. } = gathered;
+    let config = &task.config.probe;
+    if config.class_view == ClassView::Image {
+        return Ok(Some(Vec::new()));
+    }
+    let describe =
+        |image: usize, maps: &HalfMaps| maps.descriptor(&mask_heads.mask(cells, image, config));
+    let mut descriptors: Vec<Vec<f32>> =
+        class_maps.iter().enumerate().map(|(image, maps)| describe(image, maps)).collect();
+    let rest = &samples[class_maps.len()..];
+    let goes_on = see(task, rest, backbone, "looking through masks", observer, |_, maps| {
+        let maps = HalfMaps::of(maps, &config.class_stages);
+        descriptors.push(describe(descriptors.len(), &maps));
+        Ok(())
+    })?;
+    Ok(goes_on.then_some(descriptors))
+}
+
+/// Gives what the stages of the backbone make of each image; whether it was not asked to stop.
+fn see(
+    task: &TrainingTask<'_>,
+    samples: &[&Sample],
+    backbone: &Resnet,
+    what: &'static str,
+    observer: &mut dyn Observer,
+    mut give: impl FnMut(&Sample, &StageMaps) -> Result<()>,
+) -> Result<bool> {
+    let mut images = images(task, samples).images();
+    for (done, sample) in samples.iter().enumerate() {
+        let Some(image) = images.next_unless(|| observer.wants_to_stop()) else {
+            return Ok(false);
+        };
+        observer.observe(&Event::Working { what, done, total: samples.len() });
+        let EvalImage { input, geometry, .. } = image?;
+        let size = geometry.padded.rows_columns();
+        let maps = StageMaps::of(backbone, input, size, &task.config.probe, &task.device);
+        give(sample, &maps)?;
+        maps.reuse();
+    }
+    Ok(true)
 }
 
 /// The training images in random order, one of each class in turn, so that the first of them
@@ -227,14 +301,14 @@ fn not_finite(sample: &Sample) -> Error {
     }
 }
 
-/// Trains the heads; none if the observer asked to stop.
-fn train_heads(
-    gathered: &Gathered,
+/// Trains the heads that masks are made by; none if the observer asked to stop.
+fn train_mask_heads(
+    cells: &LabelledCells,
     task: &TrainingTask<'_>,
     observer: &mut dyn Observer,
-) -> Option<(Heads, Found)> {
+) -> Option<MaskHeads> {
     let Config { probe, seed, .. } = task.config;
-    Heads::train(gathered, probe, *seed, |done, total| {
+    MaskHeads::train(cells, probe, *seed, |done, total| {
         observer.observe(&Event::Working { what: "training heads", done, total });
         !observer.wants_to_stop()
     })
@@ -272,14 +346,4 @@ fn validate(
             }))
         },
     )
-}
-
-/// Share of training images that are named wrongly, in percent.
-fn train_error(heads: &Heads, gathered: &Gathered) -> f64 {
-    let labels = &gathered.cells.labels;
-    let wrong =
-        gathered.descriptors.iter().zip(labels).filter(|(descriptor, label)| {
-            most_probable(&heads.probabilities(descriptor)) != **label
-        });
-    100.0 * wrong.count() as f64 / labels.len() as f64
 }

@@ -204,7 +204,8 @@ fn a_trained_probe_says_the_same_in_onnxruntime() {
     synthetic::write(&folder.path().join("data"), &spec, || {}).unwrap();
     let text = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     for (name, more) in [
-        ("plain", &[][..]),
+        ("plain", &["--set", "probe.class_view=image"][..]),
+        ("masked", &["--set", "probe.class_view=foreground"]),
         ("deep", &["--set", "model.stem=deep", "--set", "probe.smoothing=0"]),
         ("all", &["--set", "probe.mask_stages=['layer1','layer4']", "--set", "probe.own_image=1"]),
         ("unrefined", &["--set", "probe.refine=none"]),

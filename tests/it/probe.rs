@@ -132,26 +132,51 @@ fn a_trained_probe_is_evaluated_and_predicts() {
 #[test]
 fn tiles_give_the_answer_of_the_whole_image() {
     let workshop = Workshop::new();
-    workshop.trained("run", &[]);
-    let run = workshop.path("run");
     let image = workshop.path("large.png");
     let wave = |x: u32, y: u32, step: f64| (f64::from(x) * step + f64::from(y) * 0.05).sin();
     let colour = |x, y| [0.02, 0.05, 0.11].map(|step| (128.0 + 100.0 * wave(x, y, step)) as u8);
     RgbImage::from_fn(700, 300, |x, y| Rgb(colour(x, y))).save(&image).unwrap();
-    let mask = |name: &str, more: &[&str]| -> (GrayImage, f64) {
-        let out = workshop.path(name);
-        let arguments = [&[text(&run), text(&image), "--out", text(&out)], more].concat();
-        let found = workshop.json("predict", &arguments);
-        let mask = image::open(found["mask"].as_str().unwrap()).unwrap().to_luma8();
-        (mask, found["probability"].as_f64().unwrap())
+    for view in ["image", "foreground"] {
+        workshop.trained(view, &["--set", &format!("probe.class_view={view}")]);
+        let run = workshop.path(view);
+        let mask = |name: &str, more: &[&str]| -> (GrayImage, f64) {
+            let out = workshop.path(&format!("{view}-{name}"));
+            let arguments = [&[text(&run), text(&image), "--out", text(&out)], more].concat();
+            let found = workshop.json("predict", &arguments);
+            let mask = image::open(found["mask"].as_str().unwrap()).unwrap().to_luma8();
+            (mask, found["probability"].as_f64().unwrap())
+        };
+        let (whole, probability) = mask("whole", &[]);
+        let (tiled, tiled_probability) = mask("tiled", &["--tile", "512"]);
+        let different = whole.pixels().zip(tiled.pixels()).filter(|(a, b)| a != b).count();
+        // Rounding may move a pixel that lies on the cut.
+        assert!(different < 700 * 300 / 500, "{different} pixels differ");
+        assert!(
+            (probability - tiled_probability).abs() < 1e-3,
+            "{probability} {tiled_probability}"
+        );
+        assert!(whole.pixels().any(|&pixel| pixel == Luma([255])));
+    }
+}
+
+#[test]
+fn maps_that_find_no_room_in_the_memory_are_computed_again_and_change_nothing() {
+    let workshop = Workshop::new();
+    let spec = SyntheticSpec { classes: 2, train: 60, valid: 1, test: 1, side: 64, seed: 1 };
+    synthetic::write(&workshop.path("many"), &spec, || {}).unwrap();
+    // A third of 16 MiB holds the vectors of all images, and the maps of half of them.
+    let tensors = |memory: &str| {
+        let size = ["--set", "preprocess.upscale_short_side=512", "--set", "probe.cells=64"];
+        let view = ["--set", "probe.class_view=foreground", "--set", memory];
+        let output = workshop.command_on("many", memory, &[&size[..], &view].concat()).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let [best, _] = weights(&workshop.path(memory));
+        // The header has the settings, which differ.
+        let header = u64::from_le_bytes(best[..8].try_into().unwrap()) as usize;
+        best[8 + header..].to_vec()
     };
-    let (whole, probability) = mask("whole", &[]);
-    let (tiled, tiled_probability) = mask("tiled", &["--tile", "512"]);
-    let different = whole.pixels().zip(tiled.pixels()).filter(|(a, b)| a != b).count();
-    // Rounding may move a pixel that lies on the cut.
-    assert!(different < 700 * 300 / 500, "{different} pixels differ");
-    assert!((probability - tiled_probability).abs() < 1e-3, "{probability} {tiled_probability}");
-    assert!(whole.pixels().any(|&pixel| pixel == Luma([255])));
+    assert!(tensors("probe.memory_mib=1024") == tensors("probe.memory_mib=16"));
 }
 
 #[test]

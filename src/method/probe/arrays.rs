@@ -6,7 +6,8 @@ use burn::tensor::Device;
 use nalgebra::{DMatrix, DVector};
 
 use super::{
-    heads::Heads,
+    class_head::{ClassHead, Sees},
+    heads::MaskHeads,
     mlp::Mlp,
     model::{Probe, backbone},
     projection::Projection,
@@ -24,6 +25,8 @@ use crate::{
 
 /// What the names of all tensors of the heads begin with.
 const PREFIX: &str = "probe.";
+/// 1 where the class head sees the image through its mask, and 0 where it sees all of it.
+pub(crate) const MASKED: &str = "classifier.masked";
 
 impl Probe {
     /// Every tensor by name: the backbone as torchvision names it, the heads as `probe.…`.
@@ -31,15 +34,18 @@ impl Probe {
         let mut arrays = params::collect(&self.backbone);
         put(&mut arrays, "projection.weight", &self.projection.matrix);
         put_vector(&mut arrays, "projection.bias", &self.projection.offset);
-        for (index, head) in self.heads.students.iter().enumerate() {
+        for (index, head) in self.mask_heads.students.iter().enumerate() {
             put(&mut arrays, &format!("student.{index}.hidden.weight"), &head.hidden);
             put_vector(&mut arrays, &format!("student.{index}.hidden.bias"), &head.hidden_bias);
             put(&mut arrays, &format!("student.{index}.output.weight"), &head.output);
             put_vector(&mut arrays, &format!("student.{index}.output.bias"), &head.output_bias);
         }
-        put(&mut arrays, "classifier.weight", &self.heads.classifier.weights);
-        put_vector(&mut arrays, "classifier.bias", &self.heads.classifier.intercepts);
-        put_vector(&mut arrays, "beta", &DVector::from_element(1, self.heads.beta as f32));
+        let ClassHead { classifier, sees } = &self.class_head;
+        put(&mut arrays, "classifier.weight", &classifier.weights);
+        put_vector(&mut arrays, "classifier.bias", &classifier.intercepts);
+        let masked = f32::from(u8::from(*sees == Sees::Foreground));
+        put_vector(&mut arrays, MASKED, &DVector::from_element(1, masked));
+        put_vector(&mut arrays, "beta", &DVector::from_element(1, self.mask_heads.beta as f32));
         arrays
     }
 
@@ -78,8 +84,13 @@ impl Probe {
             return Err(parts.broken(&format!("whose `{PREFIX}beta` is {beta}")));
         }
         let classifier = LinearClassifier { weights, intercepts };
-        let heads = Heads { students, classifier, beta };
-        Ok(Self::new(backbone, Projection { matrix, offset }, heads))
+        // Class heads of older runs always see the whole image.
+        let is_masked = parts.arrays.contains_key(&format!("{PREFIX}{MASKED}"))
+            && parts.vector(MASKED, 1)?[0] > 0.5;
+        let sees = if is_masked { Sees::Foreground } else { Sees::Image };
+        let (mask_heads, class_head) =
+            (MaskHeads { students, beta }, ClassHead { classifier, sees });
+        Ok(Self::new(backbone, Projection { matrix, offset }, mask_heads, class_head))
     }
 }
 
@@ -160,5 +171,47 @@ impl Parts<'_> {
             problem: format!("weights {what}"),
             remedy: "give a run as `pinpoint train` wrote it".to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::Backbone,
+        device,
+        rng::{Purpose, Stream},
+    };
+
+    #[test]
+    fn a_probe_comes_back_and_the_class_heads_of_older_runs_see_the_whole_image() {
+        let mut config = Config::default();
+        config.model.backbone = Backbone::Tiny;
+        let device = device::cpu();
+        let network = Resnet::drawn(&backbone(&config.model), 1, &device);
+        let mut stream = Stream::new(1, Purpose::Init, 0, 0);
+        let [_, layer2, layer3, layer4] = network.stage_channels();
+        let projection = Projection {
+            matrix: DMatrix::from_fn(2, layer2 + layer3, |_, _| stream.normal() as f32),
+            offset: DVector::zeros(2),
+        };
+        let students = vec![Mlp::drawn([2, 3, 1], &mut stream)];
+        let classifier = LinearClassifier {
+            weights: DMatrix::from_fn(5, 2 * (layer3 + layer4), |_, _| stream.normal() as f32),
+            intercepts: DVector::zeros(5),
+        };
+        let class_head = ClassHead { classifier, sees: Sees::Foreground };
+        let mask_heads = MaskHeads { students, beta: 0.25 };
+        let probe = Probe::new(network, projection, mask_heads, class_head);
+
+        let mut arrays = probe.to_arrays();
+        let back = |arrays: &Arrays| {
+            Probe::from_arrays(arrays.clone(), Path::new("w"), &config, 5, &device).unwrap()
+        };
+        let found = back(&arrays);
+        assert_eq!(found.mask_heads, probe.mask_heads);
+        assert_eq!(found.class_head, probe.class_head);
+        arrays.remove("probe.classifier.masked").unwrap();
+        assert_eq!(back(&arrays).class_head.sees, Sees::Image);
     }
 }

@@ -1,7 +1,7 @@
-//! What the stages of the backbone say about a whole image.
+//! What the stages of the backbone say about a whole image, or about its foreground.
 //!
 //! The mean of each channel says what there is on average, and the mean of its highest twentieth
-//! what there is somewhere.
+//! what there is somewhere. Of the foreground, every cell counts as far as the mask shows it.
 
 use rayon::prelude::*;
 
@@ -10,6 +10,8 @@ use crate::config::Stage;
 
 /// One in so many cells is among the highest.
 pub(crate) const HIGHEST: usize = 20;
+/// Keeps a quotient finite.
+const NOTHING: f64 = 1e-30;
 
 /// The descriptor of an image whose parts are seen one after the other.
 #[derive(Debug)]
@@ -24,7 +26,8 @@ pub(super) struct DescriptorPool {
 #[derive(Debug, Clone)]
 struct Channel {
     sum: f64,
-    cells: usize,
+    /// Cells, as far as they are shown.
+    shown: f64,
     /// No more of the highest values than the whole image has.
     highest: Vec<f32>,
 }
@@ -35,25 +38,27 @@ impl DescriptorPool {
         Self { stages: stages.to_vec(), pools: Vec::new(), size }
     }
 
-    /// Adds a part of the image.
-    pub(super) fn add(&mut self, part: &StageMaps) {
+    /// Adds a part of the image, through the masks of that part if there are any.
+    pub(super) fn add(&mut self, part: &StageMaps, masks: Option<&StageMaps>) {
         for (index, (stage, map)) in part.of_stages(&self.stages).enumerate() {
             if self.pools.len() == index {
-                let empty = Channel { sum: 0.0, cells: 0, highest: Vec::new() };
+                let empty = Channel { sum: 0.0, shown: 0.0, highest: Vec::new() };
                 self.pools.push(vec![empty; map.channels]);
             }
-            let cells: usize =
-                self.size.iter().map(|side| side.div_ceil(4 << stage.index())).product();
+            let cells: usize = grid(self.size, stage).iter().product();
             let most = (cells / HIGHEST).max(1);
+            let mask = masks.and_then(|masks| masks.of_stages(&[stage]).next());
+            let mask = mask.map(|(_, mask)| &mask.values[..]);
             let channels = self.pools[index].par_iter_mut().enumerate();
-            channels.for_each(|(channel, pool)| pool.add(map, channel, most));
+            channels.for_each(|(channel, pool)| pool.add(map, channel, mask, most));
         }
     }
 
     /// Means and then highest values, stage by stage.
     pub(super) fn finish(self) -> Vec<f32> {
         let stages = self.pools.iter().flat_map(|channels| {
-            let means = channels.iter().map(|pool| (pool.sum / pool.cells as f64) as f32);
+            // A mask that shows nothing has a mean of 0.
+            let means = channels.iter().map(|pool| (pool.sum / pool.shown.max(NOTHING)) as f32);
             means.chain(channels.iter().map(Channel::mean_of_highest))
         });
         stages.collect()
@@ -61,11 +66,20 @@ impl DescriptorPool {
 }
 
 impl Channel {
-    fn add(&mut self, map: &StageMap, channel: usize, most: usize) {
-        let values = map.values[channel..].iter().step_by(map.channels);
-        self.sum += values.clone().map(|&value| f64::from(value)).sum::<f64>();
-        self.cells += map.grid[0] * map.grid[1];
-        self.highest.extend(values);
+    fn add(&mut self, map: &StageMap, channel: usize, mask: Option<&[f32]>, most: usize) {
+        let values = map.values[channel..].iter().step_by(map.channels).copied();
+        let before = self.highest.len();
+        match mask {
+            None => {
+                self.shown += (map.grid[0] * map.grid[1]) as f64;
+                self.highest.extend(values);
+            }
+            Some(mask) => {
+                self.shown += mask.iter().map(|&share| f64::from(share)).sum::<f64>();
+                self.highest.extend(values.zip(mask).map(|(value, share)| value * share));
+            }
+        }
+        self.sum += self.highest[before..].iter().map(|&value| f64::from(value)).sum::<f64>();
         if self.highest.len() > most {
             self.highest.select_nth_unstable_by(most - 1, |a, b| b.total_cmp(a));
             self.highest.truncate(most);
@@ -78,11 +92,26 @@ impl Channel {
     }
 }
 
-/// The descriptor of an image that is seen whole.
-pub(super) fn descriptor(maps: &StageMaps, stages: &[Stage]) -> Vec<f32> {
+/// The descriptor of an image that is seen at once, through its masks if there are any.
+pub(super) fn descriptor(
+    maps: &StageMaps,
+    stages: &[Stage],
+    masks: Option<&StageMaps>,
+) -> Vec<f32> {
     let mut pool = DescriptorPool::new(stages, maps.size());
-    pool.add(maps);
+    pool.add(maps, masks);
     pool.finish()
+}
+
+/// A mask on any grid, brought to those of some stages of an image of height and width `size`.
+pub(super) fn masks(mask: &StageMap, stages: &[Stage], size: [usize; 2]) -> StageMaps {
+    let of_stage = |&stage: &Stage| (stage, mask.resized(grid(size, stage)));
+    StageMaps { grid: mask.grid, stages: stages.iter().map(of_stage).collect() }
+}
+
+/// Rows and columns of a stage.
+fn grid(size: [usize; 2], stage: Stage) -> [usize; 2] {
+    size.map(|side| side.div_ceil(4 << stage.index()))
 }
 
 #[cfg(test)]
@@ -98,16 +127,46 @@ mod tests {
     fn means_come_first_and_then_the_highest_twentieth() {
         // 40 cells of 0, 1, …, 39 and their opposites: the highest two are 38.5 and −0.5 on average.
         let maps = line((0..40).flat_map(|i| [i as f32, -(i as f32)]).collect(), 2);
-        assert_eq!(descriptor(&maps, &[Stage::Layer3]), [19.5, -19.5, 38.5, -0.5]);
-        assert!(descriptor(&maps, &[Stage::Layer2]).is_empty());
+        assert_eq!(descriptor(&maps, &[Stage::Layer3], None), [19.5, -19.5, 38.5, -0.5]);
+        assert!(descriptor(&maps, &[Stage::Layer2], None).is_empty());
+    }
+
+    #[test]
+    fn through_a_mask_cells_count_as_far_as_it_shows_them() {
+        let maps = line((0..40).map(|i| i as f32).collect(), 1);
+        let shown = |share: &dyn Fn(usize) -> f32| {
+            let masks = line((0..40).map(share).collect(), 1);
+            descriptor(&maps, &[Stage::Layer3], Some(&masks))
+        };
+        assert_eq!(shown(&|_| 1.0), descriptor(&maps, &[Stage::Layer3], None));
+        // Cells 4 to 7, half shown: their mean is 5.5, and half of 7 and 6 are the highest.
+        assert_eq!(shown(&|cell| if (4..8).contains(&cell) { 0.5 } else { 0.0 }), [5.5, 3.25]);
+        assert_eq!(shown(&|_| 0.0), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_mask_is_brought_to_the_grid_of_every_stage() {
+        let mask = StageMap { grid: [2, 4], channels: 1, values: vec![0.5; 8] };
+        let masks = masks(&mask, &[Stage::Layer3, Stage::Layer4], [64, 96]);
+        let grids: Vec<[usize; 2]> = masks.stages.iter().map(|(_, map)| map.grid).collect();
+        assert_eq!(grids, [[4, 6], [2, 3]]);
+        assert!(masks.stages.iter().flat_map(|(_, map)| &map.values).all(|&value| value == 0.5));
     }
 
     #[test]
     fn an_image_seen_in_parts_has_the_same_descriptor() {
         let values: Vec<f32> = (0..60).map(|i| ((i * 37) % 61) as f32).collect();
         let whole = line(values.clone(), 1);
-        let mut pool = DescriptorPool::new(&[Stage::Layer3], whole.size());
-        values.chunks(7).for_each(|part| pool.add(&line(part.to_vec(), 1)));
-        assert_eq!(pool.finish(), descriptor(&whole, &[Stage::Layer3]));
+        let mask: Vec<f32> = (0..60).map(|i| (i % 5) as f32 / 4.0).collect();
+        for masked in [false, true] {
+            let mut pool = DescriptorPool::new(&[Stage::Layer3], whole.size());
+            for (part, mask) in values.chunks(7).zip(mask.chunks(7)) {
+                let mask = line(mask.to_vec(), 1);
+                pool.add(&line(part.to_vec(), 1), masked.then_some(&mask));
+            }
+            let mask = line(mask.clone(), 1);
+            let at_once = descriptor(&whole, &[Stage::Layer3], masked.then_some(&mask));
+            assert_eq!(pool.finish(), at_once);
+        }
     }
 }

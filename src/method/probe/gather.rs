@@ -14,9 +14,10 @@ use super::{
     cells::{ImageCells, LabelledCells},
     descriptor::descriptor,
     features::StageMaps,
+    half_maps::HalfMaps,
     projection::Projection,
 };
-use crate::config::ProbeConfig;
+use crate::config::{ClassView, ProbeConfig};
 
 /// Fewest cells of an image worth keeping; beyond, images are left out instead.
 const FEWEST_CELLS: usize = 64;
@@ -30,14 +31,14 @@ pub struct Plan {
     pub images: usize,
     /// Most cells of each.
     pub cells: usize,
-    /// Bytes that raw vectors, and projected ones, may take.
+    /// Bytes that raw vectors, projected ones, and maps for the class head may take each.
     pub bytes: usize,
 }
 
 impl Plan {
-    /// What of `images` fits into the settings' memory, half of which is for raw vectors.
+    /// What of `images` fits into the settings' memory.
     pub fn new(images: usize, config: &ProbeConfig) -> Self {
-        let bytes = config.memory_mib * (1 << 20) / 2;
+        let bytes = config.memory_mib * (1 << 20) / 3;
         let cell = size_of::<f16>() * config.dimensions;
         let affordable = bytes / (cell * images.max(1));
         let cells = affordable.max(FEWEST_CELLS).min(config.cells);
@@ -57,6 +58,9 @@ pub struct Gathering {
     projected: Vec<ImageCells>,
     descriptors: Vec<Vec<f32>>,
     last_stage: usize,
+    class_maps: Vec<HalfMaps>,
+    /// Bytes that are left for these.
+    left: usize,
 }
 
 /// Features that are no numbers, or too large for half precision.
@@ -70,10 +74,12 @@ pub struct Gathered {
     pub projection: Projection,
     /// For masks.
     pub cells: LabelledCells,
-    /// For classes: one descriptor per image.
+    /// For classes: one descriptor per image, seen whole.
     pub descriptors: Vec<Vec<f32>>,
     /// Where the last stage begins in a descriptor.
     pub last_stage: usize,
+    /// For classes: maps of the first images, as many as fit, to be seen through their masks.
+    pub class_maps: Vec<HalfMaps>,
 }
 
 impl Gathering {
@@ -88,12 +94,14 @@ impl Gathering {
             projected: Vec::new(),
             descriptors: Vec::new(),
             last_stage: 0,
+            class_maps: Vec::new(),
+            left: plan.bytes,
         }
     }
 
     /// Takes the next image; refuses one whose features are no numbers, or too large to be kept.
     pub fn push(&mut self, maps: &StageMaps, config: &ProbeConfig) -> Result<(), NotFinite> {
-        let descriptor = descriptor(maps, &config.class_stages);
+        let descriptor = descriptor(maps, &config.class_stages, None);
         let classes = maps.of_stages(&config.class_stages).map(|(_, map)| map.channels);
         // Two numbers of each channel.
         let channels: Vec<usize> = classes.collect();
@@ -103,6 +111,14 @@ impl Gathering {
         let finite = cells.values.iter().all(|value| value.is_finite());
         if !finite || !descriptor.iter().all(|value| value.is_finite()) {
             return Err(NotFinite);
+        }
+        let is_next = self.class_maps.len() == self.descriptors.len();
+        if is_next && config.class_view != ClassView::Image {
+            let kept = HalfMaps::of(maps, &config.class_stages);
+            if let Some(left) = self.left.checked_sub(kept.bytes()) {
+                self.left = left;
+                self.class_maps.push(kept);
+            }
         }
         self.descriptors.push(descriptor);
         if let Some(projection) = &self.projection {
@@ -122,11 +138,11 @@ impl Gathering {
         if self.projection.is_none() {
             self.fit();
         }
-        let Self { projection, projected: images, descriptors, last_stage, .. } = self;
+        let Self { projection, projected: images, descriptors, last_stage, class_maps, .. } = self;
         let projection = projection.expect("fitted above");
         let dimensions = projection.dimensions();
         let cells = LabelledCells { dimensions, images, labels, classes };
-        Gathered { projection, cells, descriptors, last_stage }
+        Gathered { projection, cells, descriptors, last_stage, class_maps }
     }
 
     /// Fits the projection to the raw vectors, and projects them.
@@ -184,12 +200,26 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_by_cells_first_and_by_images_then() {
-        let config = ProbeConfig { dimensions: 64, memory_mib: 64, cells: 2000, ..config() };
-        // Half of it, 32 MiB, for vectors of 128 bytes.
+        let config = ProbeConfig { dimensions: 64, memory_mib: 96, cells: 2000, ..config() };
+        // A third of it, 32 MiB, for vectors of 128 bytes.
         let plan = |images| Plan::new(images, &config);
         assert_eq!((plan(100).images, plan(100).cells), (100, 2000));
         assert_eq!((plan(1000).images, plan(1000).cells), (1000, 262));
         assert_eq!((plan(100_000).images, plan(100_000).cells), (4096, 64));
+    }
+
+    #[test]
+    fn maps_for_the_class_head_are_kept_of_the_first_images_that_fit() {
+        let classes = ProbeConfig { class_stages: vec![Stage::Layer3], ..config() };
+        let kept = |config: &ProbeConfig, bytes: usize| {
+            let mut gathering = Gathering::new(Plan { images: 6, cells: 24, bytes }, config);
+            (0..6).for_each(|index| gathering.push(&maps(index), config).unwrap());
+            gathering.finish(vec![0, 1, 0, 1, 0, 1], 2).class_maps.len()
+        };
+        // 2 × 3 cells of 5 channels in half precision are 60 bytes.
+        assert_eq!((kept(&classes, 360), kept(&classes, 200), kept(&classes, 50)), (6, 3, 0));
+        let whole = ProbeConfig { class_view: ClassView::Image, ..classes };
+        assert_eq!(kept(&whole, 360), 0);
     }
 
     #[test]

@@ -1,24 +1,22 @@
-//! All heads of a probe: how they are trained one after the other, and what they say together.
+//! The heads that masks are made by: how they are trained one after the other, and what they say
+//! together.
 
-use std::fmt;
-
-use nalgebra::DMatrix;
 use rayon::prelude::*;
 
 use super::{
     cells::LabelledCells,
     discriminant::{Features, standardized},
-    gather::Gathered,
+    features::StageMap,
     held_out::{self, HeldOutRule},
     mask_head::{self, MaskHeadRule},
     mlp::Mlp,
     pooled::LinearMask,
     student::{self, StudentRule},
-    vector::add_scaled,
+    vector::{add_scaled, sigmoid},
 };
 use crate::{
     config::{ProbeConfig, Teachers},
-    stats::{Decidability, HeldOut, LinearClassifier, cross_validated, cut, skewness},
+    stats::{Decidability, cut, skewness},
 };
 
 const MASK_HEAD: MaskHeadRule = MaskHeadRule {
@@ -53,74 +51,53 @@ const STUDENT: StudentRule = StudentRule {
     dropout: [0.1, 0.3],
 };
 
-/// Weights of the images against the penalty of the class head, to be chosen from.
-const CLASS_WEIGHTS: [f64; 3] = [0.01, 0.1, 1.0];
-
 /// How far maps lean without a small heap of foreground, as measured on objects of many sizes.
 const UPRIGHT: f64 = 0.5;
-/// Images that class heads are chosen on: the first in random order, so that thirty fits stay a
-/// matter of seconds.
-const JUDGED_IMAGES: usize = 600;
+/// Images that a mask is judged on: the first in random order, so that it stays a matter of seconds.
+pub(super) const JUDGED_IMAGES: usize = 600;
 /// Logarithms of the odds within which the image itself decides where to cut.
 pub(crate) const UNDECIDED: f32 = 1.0;
 
-/// What prediction needs of the heads.
+/// What the masks are made by.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Heads {
-    /// Give the mask.
+pub struct MaskHeads {
+    /// Say of each cell how likely it is foreground.
     pub students: Vec<Mlp>,
-    /// Gives the class.
-    pub classifier: LinearClassifier,
-    /// β: how small the heap of foreground may be beside the background, see [`cut`].
+    /// β: how small the heap of foreground may be beside the background, see [`cut`]; found by how
+    /// far the maps of training images lean.
     pub beta: f64,
 }
 
-/// What was found while training, for the record.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
-    /// β of the cut, by how far the maps of training images lean.
-    pub beta: f64,
-    /// Mistakes of the class head on training images that it was not fitted to, in percent; none
-    /// if too few images have the same class.
-    pub held_out_error: Option<f64>,
+/// The scores of cells, and where foreground begins.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Scored {
+    /// Rows and columns.
+    pub(super) grid: [usize; 2],
+    /// Logarithms of the odds of foreground.
+    pub(super) scores: Vec<f32>,
+    pub(super) cut: f32,
 }
 
-impl fmt::Display for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "maps are cut with β = {:.2}", self.beta)?;
-        match self.held_out_error {
-            Some(error) => {
-                write!(f, "; {error:.1} % of held-out training images are misclassified")
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-impl Heads {
+impl MaskHeads {
     /// Trains all heads by labels alone.
     ///
     /// `goes_on` hears how many parts of all are done, and may end the training by `false`.
     /// Heads of a kind are trained side by side, each on one thread, so that the number of
     /// threads changes nothing.
     pub fn train(
-        gathered: &Gathered,
+        cells: &LabelledCells,
         config: &ProbeConfig,
         seed: u64,
         mut goes_on: impl FnMut(usize, usize) -> bool,
-    ) -> Option<(Self, Found)> {
-        let cells = &gathered.cells;
+    ) -> Option<Self> {
         let parts = 1 + config.generations;
         let mut begin = |part: usize| goes_on(part, parts).then_some(());
         begin(0)?;
-        let ((classifier, held_out_error), teachers) = rayon::join(
-            || train_classifier(gathered, seed),
-            || TrainedTeachers::train(cells, config, seed),
-        );
+        let teachers = TrainedTeachers::train(cells, config, seed);
         begin(1)?;
         let (mut sides, beta) = teachers.teach(cells, config);
         let students = train_students(cells, &sides, config, seed, 0);
-        let mut heads = Self { students, classifier, beta };
+        let mut heads = Self { students, beta };
         for generation in 1..config.generations {
             begin(1 + generation)?;
             // What the students make of each image teaches the next ones.
@@ -129,32 +106,41 @@ impl Heads {
                 .map(|image| {
                     let vectors = cells.read(image);
                     let features = features(cells, image, &vectors, config.smoothing);
-                    let scores = heads.mask_scores(features, config);
+                    let scores = heads.scores(features, config);
                     scores.iter().map(|&score| score >= 0.0).collect()
                 })
                 .collect();
             heads.students = train_students(cells, &sides, config, seed, generation as u64);
         }
-        Some((heads, Found { beta, held_out_error }))
+        Some(heads)
     }
 
-    /// Where the scores of an image are cut: where they fall into two heaps, but no further than
-    /// [`UNDECIDED`] from even odds.
-    pub(super) fn cut(&self, scores: &[f32]) -> f32 {
-        cut(scores, self.beta).map_or(0.0, |cut| cut.clamp(-UNDECIDED, UNDECIDED))
+    /// The soft mask of a training image, on the grid of the cells that are kept of it.
+    pub fn mask(&self, cells: &LabelledCells, image: usize, config: &ProbeConfig) -> StageMap {
+        let vectors = cells.read(image);
+        self.score(features(cells, image, &vectors, config.smoothing), config).mask()
     }
 
-    /// The score of each cell: logarithms of the odds of foreground.
-    pub(super) fn mask_scores(&self, features: Features<'_>, config: &ProbeConfig) -> Vec<f32> {
+    /// Scores cells and finds where to cut them: where they fall into two heaps, but no further
+    /// than [`UNDECIDED`] from even odds.
+    pub(super) fn score(&self, features: Features<'_>, config: &ProbeConfig) -> Scored {
+        let scores = self.scores(features, config);
+        let cut = cut(&scores, self.beta).map_or(0.0, |cut| cut.clamp(-UNDECIDED, UNDECIDED));
+        Scored { grid: features.grid, scores, cut }
+    }
+
+    fn scores(&self, features: Features<'_>, config: &ProbeConfig) -> Vec<f32> {
         let logits =
             mean(self.students.iter().map(|student| student.apply(features.cells).data.into()));
         features.settle(&features.smooth(&logits), config.own_image as f32)
     }
+}
 
-    /// The probability of each class, by the image's descriptor.
-    pub fn probabilities(&self, descriptor: &[f32]) -> Vec<f32> {
-        let logarithms = self.classifier.log_probabilities(descriptor);
-        logarithms.into_iter().map(|value| value.exp() as f32).collect()
+impl Scored {
+    /// The probability of foreground, one half at the cut, as a map of one channel.
+    pub(super) fn mask(&self) -> StageMap {
+        let values = self.scores.iter().map(|score| sigmoid(score - self.cut)).collect();
+        StageMap { grid: self.grid, channels: 1, values }
     }
 }
 
@@ -264,33 +250,6 @@ fn train_students(
     let count = config.students as u64;
     let train = |index| student::train(cells, sides, &STUDENT, seed, generation * count + index);
     (0..count).into_par_iter().map(train).collect()
-}
-
-/// The class head that is best on training images that it was not fitted to, and its mistakes.
-///
-/// It sees the last stage alone or all of them, with one of several penalties.
-fn train_classifier(gathered: &Gathered, seed: u64) -> (LinearClassifier, Option<f64>) {
-    let Gathered { cells: LabelledCells { labels, classes, .. }, descriptors, .. } = gathered;
-    let width = descriptors.first().map_or(0, Vec::len);
-    let seen = |from: usize| -> Vec<&[f32]> { descriptors.iter().map(|d| &d[from..]).collect() };
-    let judged = descriptors.len().min(JUDGED_IMAGES);
-    // A single stage is all of them.
-    let froms = if gathered.last_stage == 0 { vec![0] } else { vec![0, gathered.last_stage] };
-    let choices = froms.into_iter().flat_map(|from| {
-        let (images, labels) = (&seen(from)[..judged], &labels[..judged]);
-        let found = cross_validated(images, labels, &CLASS_WEIGHTS, 1, seed);
-        let found = |index: usize| found.as_ref().map(|found| found[index]);
-        let weights = CLASS_WEIGHTS.into_iter().enumerate();
-        weights.map(|(index, weight)| (from, weight, found(index))).collect::<Vec<_>>()
-    });
-    let loss = |found: Option<HeldOut>| found.map_or(f64::INFINITY, |found| found.log_loss);
-    let best = choices.min_by(|(_, _, a), (_, _, b)| loss(*a).total_cmp(&loss(*b)));
-    let (from, weight, found) = best.expect("there are several to choose from");
-    let fitted = LinearClassifier::fit(&seen(from), labels, *classes, weight);
-    // What is not seen has no weight, so that all heads take the whole descriptor.
-    let mut weights = DMatrix::zeros(*classes, width);
-    weights.columns_mut(from, width - from).copy_from(&fitted.weights);
-    (LinearClassifier { weights, ..fitted }, found.map(|found| found.error))
 }
 
 /// The mean of vectors of one length.

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! image ─▶ frozen backbone ─▶ features ─▶ projection ─▶ f(x) ─▶ students ─▶ discriminant ─▶ mask
-//!                                    └─▶ descriptor ─▶ linear classifier ─▶ class
+//!             (of the image, or through its mask) └─▶ descriptor ─▶ linear classifier ─▶ class
 //! train:  gather ─▶ teachers (mask_head, held_out) ─▶ cut maps ─▶ students, twice      (heads)
+//!                └─▶ descriptors, of images and through masks ─▶ classifier       (class_head)
 //! ```
 //!
 //! `docs/method.md` §8 has the equations. Only `features`, `model` and `arrays` know the
@@ -13,11 +14,13 @@
 mod adamw;
 mod arrays;
 mod cells;
+mod class_head;
 mod descriptor;
 mod discriminant;
 pub(crate) mod edges;
 mod features;
 mod gather;
+mod half_maps;
 mod heads;
 mod held_out;
 mod mask_head;
@@ -33,21 +36,24 @@ mod student;
 mod vector;
 mod views;
 
-pub use self::{
-    cells::{ImageCells, LabelledCells},
-    features::{StageMap, StageMaps},
-    gather::{Gathered, Gathering, NotFinite, Plan},
-    heads::{Found, Heads},
-    mlp::Mlp,
-    model::{Probe, backbone, stages},
-    projection::Projection,
-};
 pub(crate) use self::{
+    arrays::MASKED,
     descriptor::HIGHEST,
     discriminant::{DOUBT, RIDGE},
     features::STRIDE,
     heads::UNDECIDED,
     smooth::kernel,
+};
+pub use self::{
+    cells::{ImageCells, LabelledCells},
+    class_head::{ClassHead, Descriptors, Sees},
+    features::{StageMap, StageMaps},
+    gather::{Gathered, Gathering, NotFinite, Plan},
+    half_maps::HalfMaps,
+    heads::MaskHeads,
+    mlp::Mlp,
+    model::{Probe, backbone, stages},
+    projection::Projection,
 };
 use crate::config::{Backbone, Config, Normalization, Stem};
 

@@ -3,17 +3,17 @@
 use burn::tensor::Device;
 
 use super::{
-    descriptor::{DescriptorPool, descriptor},
+    class_head::{ClassHead, Sees},
+    descriptor::{DescriptorPool, descriptor, masks},
     discriminant::Features,
     edges::{CERTAIN, Colours},
-    features::{STRIDE, StageMaps},
-    heads::Heads,
+    features::{STRIDE, StageMap, StageMaps},
+    heads::{MaskHeads, Scored},
     projection::Projection,
-    vector::sigmoid,
 };
 use crate::{
     config::{Config, ModelConfig, ProbeConfig, Refinement, Stage},
-    data::preprocess::Size,
+    data::preprocess::{Size, Window},
     method::{
         output::ModelOutput,
         tiles::{LargeImage, SoftMask, Tile, Tiling, tiles},
@@ -29,13 +29,19 @@ const LAST_STRIDE: usize = 32;
 pub struct Probe {
     pub(super) backbone: Resnet,
     pub(super) projection: Projection,
-    pub(super) heads: Heads,
+    pub(super) mask_heads: MaskHeads,
+    pub(super) class_head: ClassHead,
 }
 
 impl Probe {
     /// Puts together what was trained.
-    pub fn new(backbone: Resnet, projection: Projection, heads: Heads) -> Self {
-        Self { backbone, projection, heads }
+    pub fn new(
+        backbone: Resnet,
+        projection: Projection,
+        mask_heads: MaskHeads,
+        class_head: ClassHead,
+    ) -> Self {
+        Self { backbone, projection, mask_heads, class_head }
     }
 
     /// Class and mask of a preprocessed image `[3, H, W]` of height and width `size`, at that size.
@@ -54,13 +60,16 @@ impl Probe {
         });
         let maps = StageMaps::of(&self.backbone, input, size, &config.probe, device);
         let cells = maps.project(mask_stages, &self.projection);
-        let mask = self.mask(&cells, maps.grid, size, colours.as_ref(), config);
+        let scored = self.score(&cells, maps.grid, config);
+        let shown = self.shown(&scored, class_stages, maps.size());
+        let descriptor = descriptor(&maps, class_stages, shown.as_ref());
+        let classifier = Some(self.class_head.probabilities(&descriptor));
+        maps.reuse();
+        let mask = soft_mask(scored, size, colours.as_ref());
         let mut pixels = vec![0.0; size[0] * size[1]];
         for (row, line) in pixels.chunks_exact_mut(size[1]).enumerate() {
             mask.fill(row, 0, line);
         }
-        let classifier = Some(self.heads.probabilities(&descriptor(&maps, class_stages)));
-        maps.reuse();
         ModelOutput { classifier, localizer: None, scores: pixels }
     }
 
@@ -80,16 +89,24 @@ impl Probe {
         let dimensions = self.projection.dimensions();
         let grid = size.map(|side| side.div_ceil(STRIDE));
         let mut cells = vec![0.0; grid[0] * grid[1] * dimensions];
-        let mut pool = DescriptorPool::new(&config.probe.class_stages, size);
+        let class_stages = &config.probe.class_stages;
+        let mut pool = DescriptorPool::new(class_stages, size);
+        let tiles = tiles(size, LAST_STRIDE, tiling);
+        let see = |window, pixels| {
+            let Window { height, width, .. } = window;
+            StageMaps::of(&self.backbone, pixels, [height, width], &config.probe, device)
+        };
         let mut colours = (config.probe.refine == Refinement::Edges).then(|| Colours::new(size));
-        for Tile { window, inner } in tiles(size, LAST_STRIDE, tiling) {
+        for Tile { window, inner } in tiles.iter().cloned() {
             let seen = [window.height, window.width];
             let pixels = input.read(window);
             if let Some(colours) = &mut colours {
                 colours.add(&pixels, seen, [window.top, window.left], inner.clone());
             }
-            let maps = StageMaps::of(&self.backbone, pixels, seen, &config.probe, device);
-            pool.add(&maps.crop(inner.clone()));
+            let maps = see(window, pixels);
+            if self.class_head.sees == Sees::Image {
+                pool.add(&maps.crop(inner.clone()), None);
+            }
             let part = maps.project(&config.probe.mask_stages, &self.projection);
             let [rows, columns] = inner;
             for row in rows.start / STRIDE..rows.end.div_ceil(STRIDE) {
@@ -100,8 +117,21 @@ impl Probe {
                 cells[place * dimensions..][..line.len()].copy_from_slice(line);
             }
         }
-        let mask = self.mask(&cells, grid, size, colours.as_ref(), config);
-        let classifier = Some(self.heads.probabilities(&pool.finish()));
+        let scored = self.score(&cells, grid, config);
+        // Maps of all windows would not fit into the memory, so that the backbone sees them again.
+        if let Some(masks) = self.shown(&scored, class_stages, size) {
+            for Tile { window, inner } in tiles {
+                let maps = see(window, input.read(window));
+                let [rows, columns] = &inner;
+                let place = [
+                    rows.start + window.top..rows.end + window.top,
+                    columns.start + window.left..columns.end + window.left,
+                ];
+                pool.add(&maps.crop(inner), Some(&masks.crop(place)));
+            }
+        }
+        let classifier = Some(self.class_head.probabilities(&pool.finish()));
+        let mask = soft_mask(scored, size, colours.as_ref());
         ModelOutput { classifier, localizer: None, scores: image.restore(&mask) }
     }
 
@@ -114,33 +144,35 @@ impl Probe {
         format!(
             "odds of foreground, {} by the image's own discriminant and the rest by students, cut \
              where they fall into two heaps (β = {:.2}), between 1 : e and e : 1{edges}",
-            config.probe.own_image, self.heads.beta
+            config.probe.own_image, self.mask_heads.beta
         )
     }
 
-    /// The mask of an image of height and width `size`, snapped to edges if its colours are given.
-    fn mask(
-        &self,
-        cells: &[f32],
-        grid: [usize; 2],
-        size: [usize; 2],
-        colours: Option<&Colours>,
-        config: &Config,
-    ) -> SoftMask {
+    fn score(&self, cells: &[f32], grid: [usize; 2], config: &Config) -> Scored {
         let features = Features { cells, grid, sigma: config.probe.smoothing };
-        let scores = self.heads.mask_scores(features, &config.probe);
-        let cut = self.heads.cut(&scores);
-        let Some(colours) = colours else {
-            return SoftMask::cut_at(scores, grid, size, cut);
-        };
-        let odds = scores.iter().map(|score| sigmoid(score - cut)).collect();
-        let (mut snapped, grid) = colours.snap(odds, grid);
-        for value in &mut snapped {
-            let probability = value.clamp(CERTAIN, 1.0 - CERTAIN);
-            *value = (probability / (1.0 - probability)).ln();
-        }
-        SoftMask::cut_at(snapped, grid, size, 0.0)
+        self.mask_heads.score(features, &config.probe)
     }
+
+    /// The mask at some stages of an image of height and width `size`, if the class head sees the
+    /// image through it.
+    fn shown(&self, scored: &Scored, stages: &[Stage], size: [usize; 2]) -> Option<StageMaps> {
+        (self.class_head.sees == Sees::Foreground).then(|| masks(&scored.mask(), stages, size))
+    }
+}
+
+/// The mask of an image of height and width `size`, snapped to edges if its colours are given.
+fn soft_mask(scored: Scored, size: [usize; 2], colours: Option<&Colours>) -> SoftMask {
+    let Some(colours) = colours else {
+        let Scored { grid, scores, cut } = scored;
+        return SoftMask::cut_at(scores, grid, size, cut);
+    };
+    let StageMap { grid, values, .. } = scored.mask();
+    let (mut snapped, grid) = colours.snap(values, grid);
+    for value in &mut snapped {
+        let probability = value.clamp(CERTAIN, 1.0 - CERTAIN);
+        *value = (probability / (1.0 - probability)).ln();
+    }
+    SoftMask::cut_at(snapped, grid, size, 0.0)
 }
 
 /// The backbone of a probe: its stages are brought to one grid, so that none is dilated.
