@@ -67,6 +67,7 @@
 mod bilinear;
 mod digest;
 mod error;
+mod ordered;
 mod protobuf;
 mod regular;
 

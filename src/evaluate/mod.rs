@@ -1,8 +1,8 @@
 //! A method's answers on a split, scored against the truth.
 //!
 //! ```text
-//! decode ahead ─▶ answer ─▶ queue ─▶ refine, read truth, score ─▶ accumulate ─▶ Evaluation
-//!   threads     this thread          threads                     in order
+//! decode ahead ─▶ predict ─▶ refine, read truth, score ─▶ accumulate ─▶ Evaluation
+//!   threads     this thread          threads              in order
 //! ```
 //!
 //! Images are scored while the network looks at the next ones. What is under way
@@ -12,16 +12,18 @@ mod case;
 mod features;
 mod maps;
 mod problems;
-mod queue;
 
-use std::path::{Path, PathBuf};
+use std::{
+    panic::resume_unwind,
+    path::{Path, PathBuf},
+    thread,
+};
 
 pub use case::Case;
 use case::{Job, Scorer, score};
 pub use features::Features;
 pub use maps::map_names;
 use problems::Problems;
-use queue::Scoring;
 
 use crate::{
     config::{DataConfig, PreprocessConfig},
@@ -31,6 +33,7 @@ use crate::{
     },
     error::{Error, Result},
     metrics::{Bootstrap, Evaluation, Evaluator, ImageSummary, Protocol, Threshold, ThresholdRule},
+    ordered::Ordered,
     predict::Predictor,
     refine::Preset,
 };
@@ -79,40 +82,41 @@ pub fn evaluate<N: Send>(
     let samples = task.dataset.split(task.split);
     let maps = task.maps(samples)?;
     let scorer = task.scorer();
-    let work = |job: Job<'_>| {
-        let scored = score(&scorer, job)?;
+    // An image that could not be read keeps its place in the order.
+    let work = |job: Result<Job<'_>>| {
+        let scored = score(&scorer, job?)?;
         let seen = inspect(&scored.case())?;
         Ok((scored.into_summary(), seen))
     };
     let mut evaluator = Evaluator::new(&task.dataset.classes, task.protocol);
     let mut problems = Problems::default();
-    Scoring::run(task.workers, &work, |scoring| {
-        let mut take = |outcome: Result<(ImageSummary, N)>, problems: &mut Problems| match outcome {
-            Ok((summary, seen)) => {
-                evaluator.accumulate(summary);
-                keep(seen)
-            }
-            Err(error) => {
-                problems.note(error);
-                Ok(())
-            }
+    let workers = task.workers.max(1);
+    Ordered::fed(workers, under_way(workers), &work, |scoring| {
+        let mut take = |outcome: thread::Result<Result<(ImageSummary, N)>>,
+                        problems: &mut Problems| {
+            let outcome = outcome.unwrap_or_else(|panic| resume_unwind(panic));
+            let Some((summary, seen)) = problems.unless_failed(outcome) else { return Ok(()) };
+            evaluator.accumulate(summary);
+            keep(seen)
         };
         for (index, image) in task.images(samples).images().enumerate() {
-            match image {
-                Ok(image) => scoring.push(task.job(image, &samples[index], maps.get(index))),
-                Err(error) => scoring.push_outcome(Err(error)),
-            }
-            for outcome in scoring.ready() {
+            scoring.push(image.map(|image| task.job(image, &samples[index], maps.get(index))));
+            while let Some(outcome) = scoring.ready() {
                 take(outcome, &mut problems)?;
             }
             if problems.are_enough() {
                 break;
             }
         }
-        scoring.rest().try_for_each(|outcome| take(outcome, &mut problems))
+        scoring.try_for_each(|outcome| take(outcome, &mut problems))
     })?;
     problems.into_result()?;
     Ok(evaluator.compute())
+}
+
+/// Images on their way to be scored by so many threads: at work, and one more for each.
+fn under_way(workers: usize) -> usize {
+    2 * workers
 }
 
 /// The threshold of a rule, tuned on the split that the rule names if it has to be.
@@ -188,7 +192,8 @@ impl EvaluationTask<'_> {
 
     /// Images that are held at a time beside the one in the network: decoded ahead, and scored.
     pub fn images_held(&self) -> usize {
-        3 * self.workers.max(1) + 1
+        let workers = self.workers.max(1);
+        workers + 1 + under_way(workers)
     }
 
     /// Runs the model on an image; what is left to do can be done by any thread.

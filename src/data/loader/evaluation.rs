@@ -8,7 +8,7 @@ use std::{
 
 use image::RgbImage;
 
-use super::{ordered::Ordered, panicked};
+use super::panicked;
 use crate::{
     config::PreprocessConfig,
     data::{
@@ -16,6 +16,7 @@ use crate::{
         preprocess::{EvalGeometry, Normalizer, Size, check_upscaled},
     },
     error::Result,
+    ordered::Ordered,
 };
 
 /// One image, ready to be evaluated.
@@ -66,7 +67,7 @@ impl EvalLoader {
         let source = Arc::clone(&self.source);
         let workers = source.settings.workers.max(1);
         // One more than the workers: whole images are large, and one ready is enough.
-        let images = Ordered::new(source.images.len(), workers, workers + 1, move |index| {
+        let images = Ordered::ahead(0..source.images.len(), workers, workers + 1, move |index| {
             let Source { images, preprocess, settings } = &*source;
             read_for_evaluation(&images[index], preprocess, settings.max_megapixels)
                 .map(|image| EvalImage { index, ..image })
@@ -92,7 +93,7 @@ pub fn read_for_evaluation(
 /// The images of an [`EvalLoader`]; dropping it ends the work in the background.
 #[derive(Debug)]
 pub struct EvalImages {
-    images: Ordered<Result<EvalImage>>,
+    images: Ordered<usize, Result<EvalImage>>,
     source: Arc<Source>,
     index: usize,
 }

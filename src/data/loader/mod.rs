@@ -6,7 +6,6 @@
 
 mod cache;
 mod evaluation;
-mod ordered;
 mod prediction;
 mod supervised;
 mod supervision;

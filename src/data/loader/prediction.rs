@@ -4,7 +4,6 @@ use std::{path::PathBuf, time::Duration, vec};
 
 use super::{
     evaluation::{EvalImage, EvalSettings, read_for_evaluation},
-    ordered::Ordered,
     panicked,
 };
 use crate::{
@@ -14,6 +13,7 @@ use crate::{
         preprocess::{EvalGeometry, Size},
     },
     error::Result,
+    ordered::Ordered,
 };
 
 /// How far an image has been prepared.
@@ -37,7 +37,7 @@ pub fn prefetch(
 ) -> Prefetch {
     let workers = settings.workers.max(1);
     let paths = images.clone();
-    let prepared = Ordered::new(images.len(), workers, workers + 1, move |index| {
+    let prepared = Ordered::ahead(0..images.len(), workers, workers + 1, move |index| {
         let (path, limit) = (&images[index], settings.max_megapixels);
         let (width, height) = read_size(path, limit)?;
         let EvalGeometry { original, padded, .. } =
@@ -55,7 +55,7 @@ pub fn prefetch(
 #[derive(Debug)]
 pub struct Prefetch {
     paths: vec::IntoIter<PathBuf>,
-    prepared: Ordered<Result<Prepared>>,
+    prepared: Ordered<usize, Result<Prepared>>,
 }
 
 impl Prefetch {

@@ -10,12 +10,7 @@ use std::{
 
 use image::RgbImage;
 
-use super::{
-    Batches,
-    cache::Cache,
-    ordered::{Ordered, Stopper},
-    panicked,
-};
+use super::{Batches, cache::Cache, panicked};
 use crate::{
     collective::Part,
     config::{AugmentConfig, Config, PreprocessConfig},
@@ -26,6 +21,7 @@ use crate::{
         preprocess::{Normalizer, Planes, Size, check_upscaled, rescale, working_size},
     },
     error::Result,
+    ordered::{Ordered, Stopper},
     rng::{Purpose, Stream},
 };
 
@@ -152,18 +148,17 @@ impl TrainLoader {
         let rest = source.order(epoch).split_off(first);
         let mine = |batch: &[usize]| batch[part.range(batch.len())].to_vec();
         let shares: Vec<Vec<usize>> = rest.chunks(batch_size).map(mine).collect();
-        let visits: Vec<usize> = shares.concat();
 
-        let images = Ordered::new(visits.len(), workers, IMAGES_AHEAD * workers.max(1), {
+        let images = Ordered::ahead(shares.concat(), workers, IMAGES_AHEAD * workers.max(1), {
             let source = Arc::clone(source);
-            move |visit| source.prepare(visits[visit], epoch)
+            move |sample| source.prepare(sample, epoch)
         });
         let stopper = images.stopper();
-        let batches = Ordered::new(shares.len(), 1, BATCHES_AHEAD, {
+        let batches = Ordered::ahead(shares, 1, BATCHES_AHEAD, {
             let (source, images) = (Arc::clone(source), Mutex::new(images));
-            move |batch| {
+            move |samples| {
                 let mut images = images.lock().unwrap_or_else(PoisonError::into_inner);
-                source.collect(shares[batch].clone(), &mut images)
+                source.collect(samples, &mut images)
             }
         });
         Epoch { batches, images: stopper, failed: false }
@@ -206,7 +201,7 @@ impl Source {
     fn collect(
         &self,
         samples: Vec<usize>,
-        images: &mut Ordered<Result<Prepared>>,
+        images: &mut Ordered<usize, Result<Prepared>>,
     ) -> Option<Result<Batch>> {
         let side = self.preprocess.crop as usize;
         if samples.is_empty() {
@@ -237,8 +232,8 @@ impl Source {
 #[derive(Debug)]
 pub struct Epoch {
     /// `None` stands for a batch that was given up because the epoch ended early.
-    batches: Ordered<Option<Result<Batch>>>,
-    images: Stopper<Result<Prepared>>,
+    batches: Ordered<Vec<usize>, Option<Result<Batch>>>,
+    images: Stopper<usize, Result<Prepared>>,
     /// Batches prepared ahead of a failure are nobody's any more.
     failed: bool,
 }
