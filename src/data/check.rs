@@ -8,7 +8,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    hash::{DefaultHasher, Hash, Hasher},
     path::Path,
 };
 
@@ -20,7 +19,7 @@ use super::{
     problem::{self, Problem, ProblemGroup, ProblemKind},
     split::FoldPlan,
 };
-use crate::error::Error;
+use crate::{digest::Digest, error::Error};
 
 /// Smaller images leave the network without a single position to look at.
 const MIN_SIDE: u32 = 32;
@@ -80,7 +79,7 @@ struct Look {
     size: Option<(u32, u32)>,
     foreground: Option<f64>,
     /// Equal for equal pixels.
-    fingerprint: Option<u64>,
+    fingerprint: Option<String>,
     problems: Vec<Problem>,
 }
 
@@ -163,9 +162,10 @@ fn look_at_image(path: &Path, max_megapixels: u32, look: &mut Look) -> Result<(u
         let text = format!("image is only {width}×{height}");
         look.problems.push(Problem::of_file(ProblemKind::ImageTooSmall, path, text));
     }
-    let mut hasher = DefaultHasher::new();
-    (pixels.dimensions(), pixels.as_raw()).hash(&mut hasher);
-    look.fingerprint = Some(hasher.finish());
+    let mut digest = Digest::default();
+    digest.add(&pixels.width().to_le_bytes());
+    digest.add(pixels.as_raw());
+    look.fingerprint = Some(digest.hex());
     look.size = Some(pixels.dimensions());
     Ok(pixels.dimensions())
 }
@@ -214,11 +214,11 @@ fn reason(error: &Error) -> String {
 
 /// Images whose pixels an earlier one has already: copies under another name.
 fn repeated_images(samples: &[(Split, &Sample)], looks: &[Look]) -> Vec<Problem> {
-    let mut first_of: BTreeMap<u64, (Split, &Sample)> = BTreeMap::new();
+    let mut first_of: BTreeMap<&str, (Split, &Sample)> = BTreeMap::new();
     let mut problems = Vec::new();
     for (&(split, sample), look) in samples.iter().zip(looks) {
-        let Some(fingerprint) = look.fingerprint else { continue };
-        let Some((first_split, first)) = first_of.get(&fingerprint) else {
+        let Some(fingerprint) = look.fingerprint.as_deref() else { continue };
+        let Some((first_split, first)) = first_of.get(fingerprint) else {
             first_of.insert(fingerprint, (split, sample));
             continue;
         };

@@ -45,6 +45,9 @@ fn filled(like: &Tensor<1>, mut draw: impl FnMut() -> f64) -> Tensor<1> {
 }
 
 /// A stable number for a name.
+///
+/// It tells streams apart and proves nothing, so it is no digest: another function would draw
+/// other weights from every seed.
 fn fnv1a(name: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     name.bytes().fold(0xcbf2_9ce4_8422_2325, step)

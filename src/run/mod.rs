@@ -34,7 +34,7 @@ pub(crate) use self::atomic::PartFile;
 pub use self::{
     atomic::write_atomically,
     inputs::{DataSource, Fingerprint, Inputs, WeightFile},
-    state::{Best, EpochRecord, Position, Sums, WeightsNote, fingerprint},
+    state::{Best, EpochRecord, Position, Sums, WeightsNote},
 };
 use self::{difference::difference, lock::Lock};
 use crate::{

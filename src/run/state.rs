@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     config::{Config, Normalization, Semantics},
     data::Dataset,
+    digest::Digest,
     method::Terms,
 };
 
@@ -46,8 +47,10 @@ impl WeightsNote {
 /// Where a run stands, beside its tensors.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Position {
-    /// What was learned from, by content of the manifest.
-    pub dataset: u64,
+    /// The names and classes of the samples learned from, as SHA-256; older versions kept a number
+    /// that cannot be compared with it.
+    #[serde(default)]
+    pub samples: Option<String>,
     /// The epoch in progress.
     pub epoch: usize,
     /// Its next step.
@@ -66,6 +69,19 @@ pub struct Position {
 }
 
 impl Position {
+    /// Where a training on a dataset starts, by several processes if so many are given.
+    pub fn start(dataset: &Dataset, ranks: Option<usize>) -> Self {
+        let mut digest = Digest::default();
+        for sample in dataset.train.iter().chain(&dataset.valid) {
+            for text in [&sample.id, &dataset.classes[sample.label]] {
+                digest.add(text.as_bytes());
+                // No text has this byte.
+                digest.add(&[0xff]);
+            }
+        }
+        Self { samples: Some(digest.hex()), ranks, ..Self::default() }
+    }
+
     /// Refuses a position that no run of `epochs` with `steps` each can have come to.
     pub fn check(&self, epochs: usize, steps: usize) -> Result<(), String> {
         let Self { epoch, step, updates, records, .. } = self;
@@ -133,19 +149,4 @@ pub struct EpochRecord {
     pub best: bool,
     /// Time the epoch took, validation included.
     pub seconds: f64,
-}
-
-/// A number that changes when the training or validation samples do.
-pub fn fingerprint(dataset: &Dataset) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut mix = |bytes: &[u8]| {
-        for &byte in bytes.iter().chain(&[0xff]) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    };
-    for sample in dataset.train.iter().chain(&dataset.valid) {
-        mix(sample.id.as_bytes());
-        mix(dataset.classes[sample.label].as_bytes());
-    }
-    hash
 }

@@ -47,8 +47,7 @@ use crate::{
         weights::{self, Arrays},
     },
     run::{
-        Best, Checkpoint, DataSource, Inputs, Position, RunDir, Sums, WeightsNote, fingerprint,
-        write_atomically,
+        Best, Checkpoint, DataSource, Inputs, Position, RunDir, Sums, WeightsNote, write_atomically,
     },
 };
 
@@ -189,13 +188,10 @@ impl<'a, L: Learner> Training<'a, L> {
         let mut model = learner.network(config, dataset.classes.len(), &device);
         let mut optimizer = Optimizer::new(config.optimizer.clone());
         let several = (!ranks.is_alone()).then_some(ranks.size());
-        let mut position =
-            Position { dataset: fingerprint(dataset), ranks: several, ..Position::default() };
+        let mut position = Position::start(dataset, several);
         match run.restore()? {
-            Some(Checkpoint { weights, memory, position: saved, verified }) => {
-                if saved.dataset != position.dataset {
-                    return Err(other_dataset(run));
-                }
+            Some(Checkpoint { weights, memory, position: mut saved, verified }) => {
+                require_same_samples(run, &mut saved, &position, observer)?;
                 if saved.ranks != several {
                     return Err(other_ranks(run, saved.ranks.unwrap_or(1)));
                 }
@@ -535,12 +531,28 @@ fn other_ranks(run: &RunDir, ranks: usize) -> Error {
     }
 }
 
-fn other_dataset(run: &RunDir) -> Error {
-    Error::Run {
+/// Refuses to go on from a checkpoint of other samples or classes than training starts with now.
+fn require_same_samples(
+    run: &RunDir,
+    saved: &mut Position,
+    start: &Position,
+    observer: &mut dyn Observer,
+) -> Result<()> {
+    if saved.samples.is_none() {
+        observer.observe(&Event::Note(
+            "the checkpoint is of an older version: whether names, classes and splits of its \
+             samples are still the same cannot be told",
+        ));
+        saved.samples.clone_from(&start.samples);
+    }
+    if saved.samples == start.samples {
+        return Ok(());
+    }
+    Err(Error::Run {
         path: run.root().to_owned(),
         problem: "the run was started on other data: samples, classes or splits have changed"
             .to_owned(),
         remedy: "give the `--data` it was started with, or start a new run in another `--out`"
             .to_owned(),
-    }
+    })
 }

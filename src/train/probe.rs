@@ -6,7 +6,7 @@
 
 use std::{ops::ControlFlow, time::Instant};
 
-use super::{Ending, Event, Observer, TrainingTask, other_dataset, validate::Validation};
+use super::{Ending, Event, Observer, TrainingTask, require_same_samples, validate::Validation};
 use crate::{
     config::{ClassView, Config},
     data::{
@@ -28,9 +28,7 @@ use crate::{
         weights::{self, Arrays},
     },
     rng::{Purpose, Stream},
-    run::{
-        Best, Checkpoint, EpochRecord, Position, RunDir, WeightsNote, fingerprint, write_atomically,
-    },
+    run::{Best, Checkpoint, EpochRecord, Position, RunDir, WeightsNote, write_atomically},
 };
 
 /// What is said where no weights are given.
@@ -48,11 +46,12 @@ pub(super) fn fit(
     require_enough(task.dataset)?;
     let inputs = run.require_inputs(task.dataset, |_| Vec::new(), task.weights, task.every_byte)?;
     let inputs = inputs.with_data(task.source);
-    let mut position = Position { dataset: fingerprint(task.dataset), ..Position::default() };
-    let backbone = match run.restore()? {
-        Some(Checkpoint { position: saved, .. }) if saved.dataset != position.dataset => {
-            return Err(other_dataset(run));
-        }
+    let mut position = Position::start(task.dataset, None);
+    let mut checkpoint = run.restore()?;
+    if let Some(Checkpoint { position: saved, .. }) = &mut checkpoint {
+        require_same_samples(run, saved, &position, observer)?;
+    }
+    let backbone = match checkpoint {
         Some(Checkpoint { position: saved, .. })
             if saved.epoch == 1 && saved.records.len() == 1 && run.best().is_file() =>
         {

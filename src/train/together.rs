@@ -55,8 +55,8 @@ pub(super) fn require_same_start(
     }
     let mut digest = Digest::default();
     let settings = toml::to_string(config).expect("settings are plain data");
-    let Position { dataset, epoch, step, updates, .. } = position;
-    digest.add(format!("{settings}\n{dataset} {epoch} {step} {updates}\n").as_bytes());
+    let Position { samples, epoch, step, updates, .. } = position;
+    digest.add(format!("{settings}\n{samples:?} {epoch} {step} {updates}\n").as_bytes());
     for (name, array) in params::collect(model).into_iter().chain(optimizer.state().1) {
         digest.add(name.as_bytes());
         array.values.iter().for_each(|value| digest.add(&value.to_le_bytes()));

@@ -170,7 +170,11 @@ fn runs_of_the_version_before_still_open_with_a_note() {
     let plain = |note: String| {
         let note: serde_json::Value = serde_json::from_str(&note).unwrap();
         let mut note = note["note"].clone();
-        note.as_object_mut().unwrap().remove("settings");
+        let entries = note.as_object_mut().unwrap();
+        entries.remove("settings");
+        if entries.remove("samples").is_some() {
+            entries.insert("dataset".to_owned(), 12_345_678_901_234_567_890_u64.into());
+        }
         note.to_string()
     };
     for file in [CHECKPOINT, BEST, "weights/last.safetensors"] {
@@ -180,11 +184,16 @@ fn runs_of_the_version_before_still_open_with_a_note() {
     fs::remove_file(run.join("inputs.json")).unwrap();
     fs::remove_file(run.join("state/lock")).unwrap();
     fs::remove_file(run.join("state/holder.json")).unwrap();
-    for output in [predict(&workshop), evaluate(&workshop), workshop.train("run", &["--resume"])] {
+    let resumed = workshop.train("run", &["--resume"]);
+    let told = String::from_utf8_lossy(&resumed.stderr).into_owned();
+    assert!(told.contains("names, classes and splits of its samples"), "{told}");
+    for output in [predict(&workshop), evaluate(&workshop), resumed] {
         assert!(output.status.success(), "{output:?}");
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(told.contains("of an older version, without checksums"), "{told}");
     }
+    let resumed = RunDir::open(&run).unwrap().restore().unwrap().unwrap().position;
+    assert_eq!(resumed.samples.map(|digest| digest.len()), Some(64), "it is known from now on");
     assert!(workshop.train("whole", &[]).status.success());
     // The best weights may be of an epoch that the version before has written.
     let ([_, resumed], [_, whole]) = (weights(&run), weights(&workshop.run_dir("whole")));
