@@ -25,7 +25,7 @@ pub struct Wanted {
     threads: Option<usize>,
 }
 
-/// Scores a run, a trivial method or saved maps; the answer is an evaluation as JSON.
+/// Scores a run, a trivial method or saved maps; gives an evaluation as JSON.
 #[pyfunction]
 pub fn evaluate(py: Python<'_>, wanted: Wanted) -> PyResult<String> {
     let request = EvaluateRequest {

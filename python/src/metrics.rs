@@ -13,7 +13,7 @@ use pyo3::{
 
 use crate::{arrays, error::raised};
 
-/// Scores maps against masks; the answer is an evaluation as JSON.
+/// Scores maps against masks; gives an evaluation as JSON.
 ///
 /// `labels` and `predicted` are class indices, or empty where classes do not count.
 #[pyfunction]

@@ -193,7 +193,7 @@ impl Part {
 
 /// What of a batch is learned from by one rank.
 ///
-/// A rank that has no image, or none that is still looked at, computes one that counts for
+/// A rank that has no image, or none that has not stopped, computes one that counts for
 /// nothing: batch norm needs everybody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {

@@ -26,7 +26,7 @@ pub enum AttentionCut {
     Legacy,
 }
 
-/// Where Grad-CAM, Grad-CAM++ and LayerCAM look.
+/// Which layer Grad-CAM, Grad-CAM++ and LayerCAM read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GradCamConfig {

@@ -61,13 +61,13 @@ pub struct Config {
     pub pool: PoolConfig,
     /// How class maps become a mask.
     pub mask: MaskConfig,
-    /// How the localizer is made to look again.
+    /// How foreground that was found is erased, so that the localizer finds more.
     pub erase: EraseConfig,
     /// What is minimized.
     pub loss: LossConfig,
     /// Attention of Deep MIL.
     pub deep_mil: DeepMilConfig,
-    /// Where Grad-CAM and its kin look.
+    /// Which layer Grad-CAM and its kin read.
     pub grad_cam: GradCamConfig,
     /// Heads on frozen features.
     pub probe: ProbeConfig,

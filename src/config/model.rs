@@ -56,7 +56,7 @@ pub enum Stem {
 pub enum Statistics {
     /// Every pass, erased and masked images included: the published behaviour.
     All,
-    /// Only the localizer's look at the intact image, which is what evaluation shows it first.
+    /// Only the localizer's pass over the intact image, which is what evaluation shows it first.
     Localizer,
     /// Whole images and foregrounds each move statistics of their own, so that evaluation
     /// normalizes both as training did.

@@ -75,7 +75,7 @@ pub struct SplitSummary {
 
 /// What decoding one sample has shown.
 #[derive(Default)]
-struct Look {
+struct Decoded {
     size: Option<(u32, u32)>,
     foreground: Option<f64>,
     /// Equal for equal pixels.
@@ -88,22 +88,22 @@ struct Look {
 /// Calls `progress` once per sample, from any thread.
 pub fn inspect(dataset: &Dataset, max_megapixels: u32, progress: impl Fn() + Sync) -> Inspection {
     let samples: Vec<(Split, &Sample)> = dataset.samples().collect();
-    let looks: Vec<Look> = samples
+    let decoded_samples: Vec<Decoded> = samples
         .par_iter()
         .map(|(_, sample)| {
-            let look = look_at(sample, dataset.mask_rule, max_megapixels);
+            let decoded = decode(sample, dataset.mask_rule, max_megapixels);
             progress();
-            look
+            decoded
         })
         .collect();
     let mut problems = dataset.problems.clone();
-    let repeated = repeated_images(&samples, &looks);
-    let objectless = classes_without_object(&samples, &looks);
-    for ((_, sample), look) in samples.iter().zip(&looks) {
+    let repeated = repeated_images(&samples, &decoded_samples);
+    let objectless = classes_without_object(&samples, &decoded_samples);
+    for ((_, sample), decoded) in samples.iter().zip(&decoded_samples) {
         let is_meant = |problem: &&Problem| {
             problem.kind != ProblemKind::EmptyMask || !objectless.contains(&sample.label)
         };
-        problems.extend(look.problems.iter().filter(is_meant).cloned());
+        problems.extend(decoded.problems.iter().filter(is_meant).cloned());
     }
     problems.extend(repeated);
     let note = |label: &usize| {
@@ -114,8 +114,8 @@ pub fn inspect(dataset: &Dataset, max_megapixels: u32, progress: impl Fn() + Syn
         )
     };
     Inspection {
-        sizes: looks.iter().filter_map(|look| look.size).collect(),
-        foreground: looks.iter().filter_map(|look| look.foreground).collect(),
+        sizes: decoded_samples.iter().filter_map(|decoded| decoded.size).collect(),
+        foreground: decoded_samples.iter().filter_map(|decoded| decoded.foreground).collect(),
         problems,
         notes: objectless.iter().map(note).collect(),
     }
@@ -125,10 +125,13 @@ pub fn inspect(dataset: &Dataset, max_megapixels: u32, progress: impl Fn() + Syn
 ///
 /// Such a class stands for the absence of an object, as `normal` beside `benign` and
 /// `malignant`; where all masks are empty, the rule by which they are read is wrong.
-fn classes_without_object(samples: &[(Split, &Sample)], looks: &[Look]) -> BTreeSet<usize> {
+fn classes_without_object(
+    samples: &[(Split, &Sample)],
+    decoded_samples: &[Decoded],
+) -> BTreeSet<usize> {
     let [mut with, mut without] = [const { BTreeSet::new() }; 2];
-    for ((_, sample), look) in samples.iter().zip(looks) {
-        if let Some(foreground) = look.foreground {
+    for ((_, sample), decoded) in samples.iter().zip(decoded_samples) {
+        if let Some(foreground) = decoded.foreground {
             let set = if foreground > 0.0 { &mut with } else { &mut without };
             set.insert(sample.label);
         }
@@ -136,20 +139,24 @@ fn classes_without_object(samples: &[(Split, &Sample)], looks: &[Look]) -> BTree
     if with.is_empty() { BTreeSet::new() } else { without.difference(&with).copied().collect() }
 }
 
-fn look_at(sample: &Sample, rule: MaskRule, max_megapixels: u32) -> Look {
-    let mut look = Look::default();
-    match look_at_image(&sample.image, max_megapixels, &mut look) {
+fn decode(sample: &Sample, rule: MaskRule, max_megapixels: u32) -> Decoded {
+    let mut decoded = Decoded::default();
+    match decode_image(&sample.image, max_megapixels, &mut decoded) {
         Ok(size) => {
-            if let Err(problem) = look_at_mask(sample, rule, size, max_megapixels, &mut look) {
-                look.problems.push(problem);
+            if let Err(problem) = decode_mask(sample, rule, size, max_megapixels, &mut decoded) {
+                decoded.problems.push(problem);
             }
         }
-        Err(problem) => look.problems.push(problem),
+        Err(problem) => decoded.problems.push(problem),
     }
-    look
+    decoded
 }
 
-fn look_at_image(path: &Path, max_megapixels: u32, look: &mut Look) -> Result<(u32, u32), Problem> {
+fn decode_image(
+    path: &Path,
+    max_megapixels: u32,
+    decoded: &mut Decoded,
+) -> Result<(u32, u32), Problem> {
     let unreadable = |error| Problem::of_file(ProblemKind::UnreadableImage, path, reason(&error));
     let (width, height) = image::read_size(path, u32::MAX).map_err(unreadable)?;
     if u64::from(width) * u64::from(height) > u64::from(max_megapixels) * 1_000_000 {
@@ -160,22 +167,22 @@ fn look_at_image(path: &Path, max_megapixels: u32, look: &mut Look) -> Result<(u
     let pixels = image::read_rgb(path, max_megapixels).map_err(unreadable)?;
     if width.min(height) < MIN_SIDE {
         let text = format!("image is only {width}×{height}");
-        look.problems.push(Problem::of_file(ProblemKind::ImageTooSmall, path, text));
+        decoded.problems.push(Problem::of_file(ProblemKind::ImageTooSmall, path, text));
     }
     let mut digest = Digest::default();
     digest.add(&pixels.width().to_le_bytes());
     digest.add(pixels.as_raw());
-    look.fingerprint = Some(digest.hex());
-    look.size = Some(pixels.dimensions());
+    decoded.fingerprint = Some(digest.hex());
+    decoded.size = Some(pixels.dimensions());
     Ok(pixels.dimensions())
 }
 
-fn look_at_mask(
+fn decode_mask(
     sample: &Sample,
     rule: MaskRule,
     size: (u32, u32),
     max_megapixels: u32,
-    look: &mut Look,
+    decoded: &mut Decoded,
 ) -> Result<(), Problem> {
     let first = sample.truth.masks.first().unwrap_or(&sample.image);
     for path in sample.truth.masks.iter().chain(&sample.truth.ignore) {
@@ -193,7 +200,7 @@ fn look_at_mask(
     else {
         return Ok(());
     };
-    look.foreground = Some(mask.foreground_fraction());
+    decoded.foreground = Some(mask.foreground_fraction());
     if mask.is_empty() {
         return Err(Problem::of_file(ProblemKind::EmptyMask, first, "mask is empty"));
     }
@@ -213,11 +220,11 @@ fn reason(error: &Error) -> String {
 }
 
 /// Images whose pixels an earlier one has already: copies under another name.
-fn repeated_images(samples: &[(Split, &Sample)], looks: &[Look]) -> Vec<Problem> {
+fn repeated_images(samples: &[(Split, &Sample)], decoded_samples: &[Decoded]) -> Vec<Problem> {
     let mut first_of: BTreeMap<&str, (Split, &Sample)> = BTreeMap::new();
     let mut problems = Vec::new();
-    for (&(split, sample), look) in samples.iter().zip(looks) {
-        let Some(fingerprint) = look.fingerprint.as_deref() else { continue };
+    for (&(split, sample), decoded) in samples.iter().zip(decoded_samples) {
+        let Some(fingerprint) = decoded.fingerprint.as_deref() else { continue };
         let Some((first_split, first)) = first_of.get(fingerprint) else {
             first_of.insert(fingerprint, (split, sample));
             continue;

@@ -10,7 +10,7 @@
 //!
 //! Files are not trusted: the header is bounded, and memory is only taken for as
 //! many values as the file really holds. Whether the numbers are scores is for
-//! [`ScoreMap`](crate::metrics::ScoreMap) to judge.
+//! [`ScoreMap`](crate::metrics::ScoreMap) to check.
 
 mod header;
 

@@ -87,7 +87,7 @@ impl fmt::Display for Problem {
 }
 
 impl ProblemKind {
-    /// The name used in answers, as in `missing-mask`.
+    /// The name used in output, as in `missing-mask`.
     pub fn name(self) -> &'static str {
         match self {
             Self::UnreadableList => "unreadable-list",

@@ -79,15 +79,15 @@ pub(super) fn score<'a>(scorer: &Scorer, job: Job<'a>) -> Result<Scored<'a>> {
     let Job { index, sample, image, output, features } = job;
     let (width, height) = image.dimensions();
     let limit = scorer.max_megapixels;
-    let blame = Blame::of(sample, output.as_ref().err());
+    let origin = Origin::of(sample, output.as_ref().err());
     let ModelOutput { classifier, localizer, scores: mut map } = match output {
         Ok(output) => output,
         Err(file) => saved(&file, (width as usize, height as usize), limit)?,
     };
     // Checked before it is refined, so that the message names the map's own number.
-    ScoreMap::new(width as usize, height as usize, &map).map_err(|error| blame.error(&error))?;
+    ScoreMap::new(width as usize, height as usize, &map).map_err(|error| origin.error(&error))?;
     if let Some(preset) = scorer.crf {
-        map = refine(&image, &map, preset).map_err(|error| blame.error(&error))?;
+        map = refine(&image, &map, preset).map_err(|error| origin.error(&error))?;
     }
     let truth = mask::read(&sample.truth, scorer.truth_rule, (width, height), limit)?;
     let scores = ScoreMap::new(width as usize, height as usize, &map);
@@ -96,12 +96,12 @@ pub(super) fn score<'a>(scorer: &Scorer, job: Job<'a>) -> Result<Scored<'a>> {
         label: sample.label,
         classifier: classifier.as_deref().map(predicted_class),
         localizer: localizer.as_deref().map(predicted_class),
-        map: Some(scores.map_err(|error| blame.error(&error))?),
+        map: Some(scores.map_err(|error| origin.error(&error))?),
         truth: truth.as_ref(),
         boxes: &sample.truth.boxes,
     };
     let mut summary =
-        ImageSummary::of(&case, &scorer.protocol).map_err(|error| blame.error(&error))?;
+        ImageSummary::of(&case, &scorer.protocol).map_err(|error| origin.error(&error))?;
     if let (Some(map), Some(features)) = (&case.map, &features) {
         summary = summary.with_sides(Sides::pool(map, features));
     }
@@ -129,13 +129,13 @@ fn predicted_class(probabilities: &[f32]) -> PredictedClass {
     PredictedClass { class, probability: probabilities[class] }
 }
 
-/// Whose fault an unusable map is.
-struct Blame {
+/// Where a map comes from, to be named if it cannot be used.
+struct Origin {
     path: PathBuf,
     remedy: &'static str,
 }
 
-impl Blame {
+impl Origin {
     fn of(sample: &Sample, saved: Option<&PathBuf>) -> Self {
         match saved {
             Some(file) => Self { path: file.clone(), remedy: "save scores in [0, 1], without NaN" },

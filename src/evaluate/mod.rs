@@ -1,11 +1,11 @@
-//! A method's answers on a split, scored against the truth.
+//! Predictions of a split, scored against the truth.
 //!
 //! ```text
 //! decode ahead ─▶ predict ─▶ refine, read truth, score ─▶ accumulate ─▶ Evaluation
 //!   threads     this thread          threads              in order
 //! ```
 //!
-//! Images are scored while the network looks at the next ones. What is under way
+//! Images are scored while the network is run on the next ones. What is under way
 //! is bounded, so a split of any length needs the memory of a few images.
 
 mod case;
@@ -50,7 +50,7 @@ pub enum MapSource<'a> {
 /// What is scored, and how.
 #[derive(Clone, Copy)]
 pub struct EvaluationTask<'a> {
-    /// Whose answers.
+    /// What predicts.
     pub source: MapSource<'a>,
     /// On which data.
     pub dataset: &'a Dataset,
@@ -58,7 +58,7 @@ pub struct EvaluationTask<'a> {
     pub split: Split,
     /// How the dataset is read.
     pub data: &'a DataConfig,
-    /// How answers are scored.
+    /// How predictions are scored.
     pub protocol: Protocol,
     /// How maps are refined first, if at all.
     pub crf: Option<Preset>,
@@ -147,7 +147,7 @@ pub fn tune(
     Ok(rule.tuned(best.threshold))
 }
 
-/// The split that a tuned rule looks at when `scored` is scored.
+/// The split that a rule is tuned on when `scored` is scored.
 pub fn tuning_split(rule: ThresholdRule, scored: Split) -> Split {
     if rule == ThresholdRule::BestOnValid { Split::Valid } else { scored }
 }
@@ -167,7 +167,7 @@ impl EvaluationTask<'_> {
         }
     }
 
-    /// The saved map of each sample; none if a method answers.
+    /// The saved map of each sample; none if a model predicts.
     fn maps(&self, samples: &[Sample]) -> Result<Vec<PathBuf>> {
         match self.source {
             MapSource::Predictor(_) => Ok(Vec::new()),

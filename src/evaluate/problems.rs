@@ -21,7 +21,7 @@ impl Problems {
         }
     }
 
-    /// Whether it is not worth looking for more.
+    /// Whether further ones would not be listed.
     pub(super) fn are_enough(&self) -> bool {
         self.0.len() >= MOST
     }

@@ -1,7 +1,7 @@
 //! Class maps as masks.
 
 use super::{
-    Found, Weights, backbone,
+    Outputs, Weights, backbone,
     graph::{Attribute, FLOAT, Graph, Value},
     mask, pooling,
 };
@@ -18,7 +18,7 @@ pub(super) fn graph(
     cam: Cam,
     config: &Config,
     weights: &Weights<'_>,
-) -> Result<Found> {
+) -> Result<Outputs> {
     let size = graph.size(images);
     let stages = backbone::stages(graph, images, &config.model, weights, Branch::Whole)?;
     let features = stages.last().expect("a residual network has four stages");
@@ -56,7 +56,7 @@ pub(super) fn graph(
             mask::soft_mask(graph, &evidence, &size, &rule)
         }
     };
-    Ok(Found { mask, probabilities, localizer: None })
+    Ok(Outputs { mask, probabilities, localizer: None })
 }
 
 /// Which class has the highest score, as true and false `[1, C]`.

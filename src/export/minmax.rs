@@ -1,7 +1,7 @@
 //! Min-max entropy: the localizer gives the mask, the classifier names what it shows.
 
 use super::{
-    Found, Weights, backbone,
+    Outputs, Weights, backbone,
     graph::{DOUBLE, Graph, INT, Value},
     mask, pooling,
 };
@@ -16,7 +16,7 @@ pub(super) fn graph(
     images: &Value,
     config: &Config,
     weights: &Weights<'_>,
-) -> Result<Found> {
+) -> Result<Outputs> {
     let rules = Rules::new(config);
     let maps_per_class = config.pool.maps_per_class;
     let size = graph.size(images);
@@ -39,10 +39,10 @@ pub(super) fn graph(
     let classifier = maps(graph, &seen, "classifier", Branch::Foreground)?;
     let scores = pooling::wildcat(graph, &classifier, &rules.pooling());
     let probabilities = graph.softmax(&scores);
-    Ok(Found { mask, probabilities, localizer: Some(belief) })
+    Ok(Outputs { mask, probabilities, localizer: Some(belief) })
 }
 
-/// The size that the classifier looks at, rounded down and at least 1.
+/// The size of the classifier's input, rounded down and at least 1.
 fn classifier_size(graph: &mut Graph, size: &Value, scale: f64) -> Value {
     let exact = graph.cast(size, DOUBLE);
     let scale = graph.double(scale);

@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// What a graph gives.
-struct Found {
+struct Outputs {
     /// `[1, 1, H, W]`
     mask: Value,
     /// `[1, C]`

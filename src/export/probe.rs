@@ -6,7 +6,7 @@ mod edges;
 
 use self::{cut::cut, discriminant::log_odds};
 use super::{
-    Found, Weights, backbone,
+    Outputs, Weights, backbone,
     graph::{Attribute, Graph, Value},
 };
 use crate::{
@@ -23,7 +23,7 @@ pub(super) fn graph(
     images: &Value,
     config: &Config,
     weights: &Weights<'_>,
-) -> Result<Found> {
+) -> Result<Outputs> {
     let settings = &config.probe;
     let size = graph.size(images);
     let grid = rounded_up(graph, &size, STRIDE);
@@ -69,7 +69,7 @@ pub(super) fn graph(
     let products = graph.matmul(&descriptor, &weight);
     let class_scores = graph.add(&products, &bias);
     let probabilities = graph.softmax(&class_scores);
-    Ok(Found { mask, probabilities, localizer: None })
+    Ok(Outputs { mask, probabilities, localizer: None })
 }
 
 /// Length of a projected vector.

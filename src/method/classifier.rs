@@ -119,22 +119,22 @@ impl<C: Classifier> Learner for C {
         let pass = if context.backbone_is_frozen() { pass.frozen() } else { pass };
         let drawn = Drawn { epoch: context.epoch, samples: &batch.samples };
         let scores = self.scores(network, images, pass, context.config, Some(drawn));
-        let judged = sample_predictions(scores.clone(), &batch.labels);
+        let predictions = sample_predictions(scores.clone(), &batch.labels);
         let loss = cross_entropy(scores, &batch.labels).mean() * context.share.weight();
         let gradients = gradient::collect(network, loss.backward(), &context.share);
         if !context.share.counts() {
             return Learned { gradients, ..Learned::default() };
         }
-        let total: f64 = judged.iter().map(|prediction| f64::from(prediction.loss)).sum();
+        let total: f64 = predictions.iter().map(|prediction| f64::from(prediction.loss)).sum();
         Learned {
             terms: Terms::single(total / context.share.all as f64),
             gradients,
-            mistakes: judged.iter().filter(|prediction| !prediction.correct).count() as f64,
+            mistakes: predictions.iter().filter(|prediction| !prediction.correct).count() as f64,
             localizer_passes: batch.labels.len(),
         }
     }
 
-    fn judge(
+    fn validate(
         &self,
         network: &C::Network,
         image: &EvalImage,

@@ -62,7 +62,7 @@ pub trait Learner {
     ) -> Learned;
 
     /// How far the network is from the truth about a validation image.
-    fn judge(
+    fn validate(
         &self,
         network: &Self::Network,
         image: &EvalImage,

@@ -72,7 +72,7 @@ impl Learner for FullSupervision {
         }
     }
 
-    fn judge(
+    fn validate(
         &self,
         network: &Unet,
         image: &EvalImage,

@@ -84,7 +84,7 @@ pub fn pieces(region: &[PixelRun]) -> Vec<Vec<PixelRun>> {
             })
             .collect();
         if last.is_some_and(|last: u32| last + 1 == y) {
-            join(&mut regions, &above, &found, Touch::Side);
+            join(&mut regions, &above, &found, Connectivity::Side);
         }
         (above, last) = (found, Some(y));
     }
@@ -125,7 +125,7 @@ struct Run {
 }
 
 /// Goes through the rows, joining each run of pixels with those it touches in
-/// the row above: memory is that of two rows and the regions. `see` hears of every run.
+/// the row above: memory is that of two rows and the regions. `see` is given every run.
 fn label(
     width: usize,
     height: usize,
@@ -150,7 +150,7 @@ fn label(
             row.push(Run { first, last: end - 1, region });
             x = end;
         }
-        join(&mut regions, &above, &row, Touch::Corner);
+        join(&mut regions, &above, &row, Connectivity::Corner);
         mem::swap(&mut above, &mut row);
         row.clear();
     }
@@ -159,16 +159,16 @@ fn label(
 
 /// How pixels must touch to be of one region.
 #[derive(Debug, Clone, Copy)]
-enum Touch {
+enum Connectivity {
     Side,
     /// By side or corner.
     Corner,
 }
 
 /// Merges the runs of two neighbouring rows that touch.
-fn join(regions: &mut Regions, above: &[Run], row: &[Run], touch: Touch) {
+fn join(regions: &mut Regions, above: &[Run], row: &[Run], by: Connectivity) {
     // A corner reaches one column further.
-    let reach = usize::from(matches!(touch, Touch::Corner));
+    let reach = usize::from(matches!(by, Connectivity::Corner));
     let mut skipped = 0;
     for run in row {
         // A run above may reach over several below: only those that end too early are done.

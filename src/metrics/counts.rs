@@ -56,7 +56,7 @@ impl PixelCounts {
     /// Counts the pixels of `map` cut at `score >= threshold`.
     pub fn of(map: &ScoreMap<'_>, truth: &Mask, threshold: f32) -> Self {
         let mut cases = [0; 4];
-        for (score, foreground) in map.judged(truth) {
+        for (score, foreground) in map.scored(truth) {
             cases[usize::from(score >= threshold) * 2 + usize::from(foreground)] += 1;
         }
         let [true_negative, false_negative, false_positive, true_positive] = cases;
@@ -92,17 +92,17 @@ impl PixelCounts {
         }
     }
 
-    /// The number of judged pixels.
+    /// The number of scored pixels.
     pub fn pixels(&self) -> u64 {
         self.true_positive + self.false_positive + self.false_negative + self.true_negative
     }
 
-    /// Share of the judged pixels that is marked, in percent.
+    /// Share of the scored pixels that is marked, in percent.
     pub fn covered_area(&self) -> f64 {
         100.0 * (self.true_positive + self.false_positive) as f64 / self.pixels() as f64
     }
 
-    /// Share of the judged pixels that is foreground, in percent.
+    /// Share of the scored pixels that is foreground, in percent.
     pub fn true_area(&self) -> f64 {
         100.0 * (self.true_positive + self.false_negative) as f64 / self.pixels() as f64
     }

@@ -71,7 +71,7 @@ struct Point {
 }
 
 impl ImageCurves {
-    /// Walks the judged pixels of one image from the surest to the least sure.
+    /// Walks the scored pixels of one image from the highest score to the lowest.
     pub fn of(map: &ScoreMap<'_>, truth: &Mask) -> Self {
         let ties = ties(&sorted_keys(map, truth));
         let foreground: u64 = ties.iter().map(|tie| u64::from(tie.foreground)).sum();
@@ -89,7 +89,7 @@ impl ImageCurves {
     }
 }
 
-/// Precision at each recall of the grid, for ties from the surest to the least sure.
+/// Precision at each recall of the grid, for ties from the highest score to the lowest.
 ///
 /// From (recall 0, precision 1) through a point per distinct score to the first
 /// full recall.
@@ -169,14 +169,14 @@ fn ties(sorted: &[u32]) -> Vec<Tie> {
     ties
 }
 
-/// The judged pixels as numbers that sort by score; the last bit is the truth.
+/// The scored pixels as numbers that sort by score; the last bit is the truth.
 fn sorted_keys(map: &ScoreMap<'_>, truth: &Mask) -> Vec<u32> {
     let key = |(score, foreground): (f32, bool)| {
         // From 0 to 1 floats sort as their bits do, of which the upper two are 0;
         // adding 0 turns −0 into 0.
         ((score + 0.0).to_bits() << 1) | u32::from(foreground)
     };
-    radix_sort(map.judged(truth).map(key).collect())
+    radix_sort(map.scored(truth).map(key).collect())
 }
 
 /// Sorts by 11 bits at a time, three times: several times faster than by comparison.

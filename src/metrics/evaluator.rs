@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_is_the_most_frequent_class_and_trivial_answers_are_scored_beside_the_method() {
+    fn chance_is_the_most_frequent_class_and_trivial_masks_are_scored_beside_the_method() {
         let examples: Vec<Example> = (0..3).map(Example::draw).collect();
         let cases: Vec<_> = examples.iter().map(Example::case).collect();
         let scores = evaluate(&cases, Protocol::default()).scores;
@@ -461,9 +461,9 @@ mod tests {
         assert_eq!((found.scores.pxap, found.scores.max_box_acc), (None, None));
         assert_eq!(found.sweep.best(), None);
 
-        let mut unjudged = Example::draw(0);
-        unjudged.truth.ignored = Some(vec![true; SIZE.0 * SIZE.1]);
-        assert_eq!(evaluate(&[unjudged.case()], Protocol::default()).scores.images_with_truth, 0);
+        let mut ignored = Example::draw(0);
+        ignored.truth.ignored = Some(vec![true; SIZE.0 * SIZE.1]);
+        assert_eq!(evaluate(&[ignored.case()], Protocol::default()).scores.images_with_truth, 0);
     }
 
     #[test]

@@ -16,11 +16,11 @@ pub(super) struct Growth {
     regions: Regions,
 }
 
-const NOBODY: u32 = u32::MAX;
+const NO_REGION: u32 = u32::MAX;
 
 impl Growth {
     pub(super) fn new(width: usize, height: usize) -> Self {
-        let owner = vec![NOBODY; (width + 2) * (height + 2)];
+        let owner = vec![NO_REGION; (width + 2) * (height + 2)];
         Self { stride: width as u32 + 2, owner, regions: Regions::default() }
     }
 
@@ -30,10 +30,10 @@ impl Growth {
         let center = (y as usize + 1) * stride + x as usize + 1;
         let (above, below) = (center - stride, center + stride);
 
-        let mut root = NOBODY;
+        let mut root = NO_REGION;
         // Whatever touches the pixel above or below has been joined with that
         // pixel already, so most neighbours need not be asked.
-        let (up, down) = (self.owner[above] != NOBODY, self.owner[below] != NOBODY);
+        let (up, down) = (self.owner[above] != NO_REGION, self.owner[below] != NO_REGION);
         for (middle, is_owned) in [(above, up), (below, down)] {
             if is_owned {
                 root = self.join(root, middle);
@@ -46,7 +46,7 @@ impl Growth {
             root = self.join(root, center - 1);
             root = self.join(root, center + 1);
         }
-        if root == NOBODY {
+        if root == NO_REGION {
             root = self.regions.found((x, x), y, u64::from(counts), 0.0);
         } else if counts {
             self.regions.add(root, x, y);
@@ -62,10 +62,10 @@ impl Growth {
     /// Merges `root` with the region at a neighbouring pixel, where there are such.
     fn join(&mut self, root: u32, neighbour: usize) -> u32 {
         match self.owner[neighbour] {
-            NOBODY => root,
+            NO_REGION => root,
             owner => {
                 let other = self.regions.find(owner);
-                if root == NOBODY { other } else { self.regions.merge(root, other) }
+                if root == NO_REGION { other } else { self.regions.merge(root, other) }
             }
         }
     }

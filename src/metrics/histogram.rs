@@ -32,11 +32,11 @@ impl ScoreHistogram {
         grid::threshold(k, Self::STEPS)
     }
 
-    /// Counts the judged pixels of one image.
+    /// Counts the scored pixels of one image.
     pub fn of(map: &ScoreMap<'_>, truth: &Mask) -> Self {
         // Interleaved, so that the truth selects an address and not a branch.
         let mut counts = vec![[0_u32; 2]; Self::CELLS];
-        for (score, foreground) in map.judged(truth) {
+        for (score, foreground) in map.scored(truth) {
             counts[grid::cell(score, Self::STEPS)][usize::from(foreground)] += 1;
         }
         let side = |side: usize| counts.iter().map(|pair| pair[side]).collect();

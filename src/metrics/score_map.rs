@@ -87,8 +87,8 @@ impl<'a> ScoreMap<'a> {
         if map == size { Ok(()) } else { Err(ScoreMapError::Size { map, truth: size }) }
     }
 
-    /// Score and truth of every pixel that has a predicted_class.
-    pub(super) fn judged(&self, truth: &'a Mask) -> impl Iterator<Item = (f32, bool)> + 'a {
+    /// Score and truth of every pixel whose truth is not to be ignored.
+    pub(super) fn scored(&self, truth: &'a Mask) -> impl Iterator<Item = (f32, bool)> + 'a {
         let pairs = self.scores.iter().copied().zip(truth.foreground.iter().copied());
         let ignored = truth.ignored.as_deref();
         pairs.enumerate().filter(move |(at, _)| !ignored.is_some_and(|i| i[*at])).map(|(_, p)| p)

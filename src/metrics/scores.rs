@@ -17,7 +17,7 @@ pub struct Scores {
     pub images_without_foreground: u64,
     /// How many are all marked and all foreground in truth.
     pub images_without_background: u64,
-    /// Share of the judged pixels that are foreground in truth; not in reports of old.
+    /// Share of the scored pixels that are foreground in truth; not in reports of old.
     #[serde(default)]
     pub truth_foreground: Option<f64>,
     /// Share of images the classifier got wrong.
@@ -33,7 +33,7 @@ pub struct Scores {
     pub mean: PixelScores,
     /// The pixel scores of all pixels together.
     pub pooled: PixelScores,
-    /// The same scores of answers that look at nothing; not in reports of old.
+    /// The same scores of masks that ignore the image; not in reports of old.
     #[serde(default)]
     pub trivial: Option<Trivial>,
     /// Area under the averaged precision-recall curve of the foreground.

@@ -77,7 +77,7 @@ pub struct PixelSummary {
     pub histogram: ScoreHistogram,
     /// Curves, if the protocol asks for them.
     pub curves: Option<ImageCurves>,
-    /// What answers score that look at nothing.
+    /// What masks score that ignore the image.
     pub trivial: Trivial,
 }
 

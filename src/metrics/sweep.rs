@@ -22,7 +22,7 @@ pub struct SweepCurve {
     pub f1_foreground: Vec<Option<f64>>,
     /// F1⁻ at each threshold.
     pub f1_background: Vec<Option<f64>>,
-    /// The mean of the two, which is what [`SweepCurve::best`] looks at.
+    /// The mean of the two, which [`SweepCurve::best`] is the highest of.
     pub f1_mean: Vec<Option<f64>>,
 }
 

@@ -47,7 +47,7 @@ impl Default for ThresholdRule {
 }
 
 impl ThresholdRule {
-    /// The threshold, if no other split has to be looked at first.
+    /// The threshold, if no other split has to be scored first.
     ///
     /// `None` for the two tuned rules: those get theirs from a
     /// [`Sweep`](super::Sweep), through [`ThresholdRule::tuned`].

@@ -1,11 +1,11 @@
-//! Scores of answers that look at nothing, to see what the scores of a method are worth.
+//! Scores of masks that ignore the image, to see what the scores of a method are worth.
 
 use serde::{Deserialize, Serialize};
 
 use super::{EmptyRule, PixelCounts, PixelScores};
 use crate::data::mask::Mask;
 
-/// What two trivial answers score on the same images, means over images in percent.
+/// What two trivial masks score on the same images, means over images in percent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trivial {
     /// Every pixel is foreground.
@@ -15,7 +15,7 @@ pub struct Trivial {
 }
 
 impl Trivial {
-    /// The answers' scores on one image; `None` if the truth ignores every pixel.
+    /// The masks' scores on one image; `None` if the truth ignores every pixel.
     pub(crate) fn of(truth: &Mask, empty: EmptyRule) -> Option<Self> {
         let (mut all, mut ellipse) = (PixelCounts::default(), PixelCounts::default());
         let across = from_centre(truth.width);
@@ -65,11 +65,11 @@ mod tests {
     }
 
     #[test]
-    fn both_answers_are_scored_on_the_pixels_that_count() {
+    fn both_masks_are_scored_on_the_pixels_that_count() {
         // The ellipse of 4 × 4 pixels is the four in the middle: (½)² + (½)² ≤ 1 < (3/2)².
         let truth = mask(&["....", ".##.", ".#?.", "...."]);
         let found = Trivial::of(&truth, EmptyRule::One).unwrap();
-        // 3 of 15 judged pixels are foreground: Dice 2·3 / (15 + 3).
+        // 3 of 15 scored pixels are foreground: Dice 2·3 / (15 + 3).
         assert!((found.all_ones.f1_foreground.unwrap() - 100.0 * 6.0 / 18.0).abs() < 1e-9);
         assert_eq!(found.all_ones.f1_background, Some(0.0));
         assert_eq!(found.centre_ellipse.f1_foreground, Some(100.0));

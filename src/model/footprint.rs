@@ -33,7 +33,7 @@ struct Copies {
 /// until its gradient is known.
 const OF_A_STEP: Copies = Copies { weights: 7.0, layers: 2.5, pixels: 12.0 };
 
-/// Of layers, here of the largest only: its input, its answer and a shortcut.
+/// Of layers, here of the largest only: its input, its output and a shortcut.
 const OF_A_PREDICTION: Copies = Copies { weights: 2.7, layers: 3.2, pixels: 8.0 };
 
 /// Numbers held of each pixel of an image that waits for the network or is being scored: its input

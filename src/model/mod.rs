@@ -137,7 +137,7 @@ impl Model {
         Response { scores: pool(maps.clone(), &rules.pooling(), keep), maps }
     }
 
-    /// The classifier's maps of images that already have the size it looks at.
+    /// The classifier's maps of images that already have the size of its input.
     pub fn classifier_maps(&self, images: Tensor<4>, pass: Pass) -> Tensor<4> {
         self.classifier.maps(self.backbone.forward(images, pass))
     }

@@ -14,10 +14,10 @@ use crate::{
     metrics::Component,
 };
 
-/// The image that regions were found in.
+/// The regions that were found in an image.
 #[derive(Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct Found<'a> {
+pub struct ImageRegions<'a> {
     pub image: &'a str,
     /// Width and height.
     pub size: (u32, u32),
@@ -26,7 +26,7 @@ pub struct Found<'a> {
     pub regions: &'a [Component],
 }
 
-impl Found<'_> {
+impl ImageRegions<'_> {
     /// One document: the image and its boxes, the largest first.
     pub fn to_json(&self) -> String {
         let boxes: Vec<Value> = self.regions.iter().map(record).collect();
@@ -103,8 +103,8 @@ mod tests {
         [Component { bounds, pixels: 8, score: 0.75 }]
     }
 
-    fn found<'a>(regions: &'a [Component], class: Option<&'a str>) -> Found<'a> {
-        Found { image: "a, b.png", size: (10, 6), class, regions }
+    fn found<'a>(regions: &'a [Component], class: Option<&'a str>) -> ImageRegions<'a> {
+        ImageRegions { image: "a, b.png", size: (10, 6), class, regions }
     }
 
     #[test]

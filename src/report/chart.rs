@@ -16,7 +16,7 @@ use super::svg::{Paint, Svg};
 /// Lengths of ink and gap, with round ends; told apart without colour.
 const DASHES: [&str; 4] = ["", "7 5", "1 5", "9 5 1 5"];
 
-/// How a curve looks.
+/// How a curve is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Style {
     paint: Paint,
@@ -29,7 +29,7 @@ pub struct Style {
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
-    /// Its look.
+    /// How it is drawn.
     pub style: Style,
     /// `(x, y)` in drawing order; a point that is not finite leaves a gap.
     pub points: Vec<(f64, f64)>,
@@ -73,7 +73,7 @@ pub struct Grid {
 }
 
 impl Style {
-    /// The look of the `index`-th curve: the first 28 all differ.
+    /// The style of the `index`-th curve: the first 28 all differ.
     pub(super) fn nth(index: usize) -> Self {
         let paint = Paint::Curve(index % Paint::CURVES);
         Self { paint, dashes: DASHES[index % DASHES.len()], width: 2.0 }

@@ -22,11 +22,11 @@ pub struct Report {
     pub format: u32,
     /// Version of pinpoint that wrote it.
     pub version: String,
-    /// Whose answers were scored.
+    /// What was scored.
     pub method: String,
     /// On which samples.
     pub split: Split,
-    /// How the answers came about.
+    /// How the predictions came about.
     pub conditions: Conditions,
     /// What training took; none for a method without training.
     pub training: Option<Training>,
@@ -41,7 +41,7 @@ pub struct Report {
     pub evaluation: Evaluation,
 }
 
-/// How the answers came about that were scored; how they were scored is in
+/// How the predictions came about that were scored; how they were scored is in
 /// [`Scores::protocol`](crate::metrics::Scores::protocol).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
@@ -55,7 +55,7 @@ pub struct Conditions {
     pub mask_rule: Option<String>,
     /// The run, if one was scored.
     pub run: Option<String>,
-    /// Its weights, if they answered.
+    /// Its weights, if they were used.
     pub weights: Option<String>,
     /// The folder of score maps, if those were scored.
     pub maps: Option<String>,
@@ -184,7 +184,7 @@ impl Report {
         self.evaluation.classes.iter().map(|row| row.class.as_str()).collect()
     }
 
-    /// The protocol in words: each question with its answer.
+    /// The protocol in words: each condition with its value.
     pub fn protocol(&self) -> Vec<(&'static str, String)> {
         let Self { conditions, evaluation, split, method, .. } = self;
         let protocol = &evaluation.scores.protocol;
@@ -384,12 +384,12 @@ pub(super) mod tests {
     #[test]
     fn the_protocol_names_everything_that_decides_a_score() {
         let protocol = example().protocol();
-        let answer = |question: &str| {
-            protocol.iter().find(|(name, _)| *name == question).unwrap().1.as_str()
+        let value = |condition: &str| {
+            protocol.iter().find(|(name, _)| *name == condition).unwrap().1.as_str()
         };
-        assert_eq!(answer("threshold"), "0.5, fixed");
-        assert_eq!(answer("split"), "test, 3 images");
-        assert_eq!((answer("CRF"), answer("seed")), ("glas", "7"));
-        assert_eq!(answer("training"), "3 epochs, epoch 1 kept, 12 s");
+        assert_eq!(value("threshold"), "0.5, fixed");
+        assert_eq!(value("split"), "test, 3 images");
+        assert_eq!((value("CRF"), value("seed")), ("glas", "7"));
+        assert_eq!(value("training"), "3 epochs, epoch 1 kept, 12 s");
     }
 }

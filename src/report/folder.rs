@@ -55,13 +55,13 @@ impl Folder {
     ) -> Result<Evaluation> {
         let Self { root, thumbnails } = self;
         let (maps, names) = (root.join("maps"), map_names(task.dataset.split(task.split)));
-        let look = |case: &Case<'_>| {
+        let shrink = |case: &Case<'_>| {
             if saved(case.index) {
                 save_map(&maps.join(&names[case.index]), case)?;
             }
             Ok(Thumbnail::of(case))
         };
-        evaluate(task, look, |thumbnail| {
+        evaluate(task, shrink, |thumbnail| {
             thumbnails.push(&thumbnail)?;
             advance()
         })

@@ -12,7 +12,7 @@ pub struct Headline {
     pub meaning: &'static str,
     /// What it is measured in.
     pub unit: &'static str,
-    /// Which values are better; none for what describes and does not judge.
+    /// Which values are better; none for what only describes.
     pub better: Option<Better>,
     /// `None` where it does not exist.
     pub score: Option<f64>,
@@ -34,7 +34,7 @@ impl Headline {
         self.interval.map_or_else(String::new, text)
     }
 
-    /// What trivial answers have, or nothing.
+    /// What trivial masks have, or nothing.
     pub fn trivial_text(&self) -> String {
         let each = |(name, score): &(&str, f64)| format!("{name} {score:.2}");
         self.trivial.iter().map(each).collect::<Vec<_>>().join(", ")

@@ -24,13 +24,13 @@ const PAGE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("style/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
-/// An image of the gallery: its row, where it stands, what it looks like.
+/// An image of the gallery: its row, where it stands, its picture.
 pub struct Shown<'a> {
     /// Its scores.
     pub row: &'a ImageRow,
     /// Where it stands among all.
     pub standing: Standing,
-    /// What it looks like.
+    /// Its picture.
     pub thumbnail: Thumbnail,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn key() -> String {
     format!("<ul class=\"key\" aria-label=\"Colours of the masks\">\n{entries}</ul>\n")
 }
 
-/// Replaces each `{{name}}` of a template once; what is put in is not looked at again.
+/// Replaces each `{{name}}` of a template once; what is put in is not searched again.
 pub(super) fn fill(template: &str, part: impl Fn(&str) -> String) -> String {
     let mut page = String::new();
     let mut rest = template;
@@ -100,7 +100,7 @@ pub(super) fn fill(template: &str, part: impl Fn(&str) -> String) -> String {
     page
 }
 
-/// A warning where something was chosen in sight of the answers.
+/// A warning where something was chosen in sight of the truth.
 fn oracle(report: &Report) -> String {
     let mut warnings = Vec::new();
     if report.evaluation.scores.protocol.threshold.rule() == ThresholdRule::Oracle {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_is_shown_once_with_unit_direction_and_what_trivial_answers_have() {
+    fn a_score_is_shown_once_with_unit_direction_and_what_trivial_masks_have() {
         let report = example();
         let page = page(&report, &[], &[]);
         let shown = page.split("<section aria-labelledby=\"classes").next().unwrap();

@@ -65,7 +65,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// How a text looks.
+/// How a text is drawn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextStyle {
     pub(super) paint: Paint,

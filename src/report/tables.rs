@@ -97,7 +97,7 @@ pub fn markdown(report: &Report) -> String {
     text
 }
 
-/// Scores with unit, direction, interval and what trivial answers have.
+/// Scores with unit, direction, interval and what trivial masks have.
 pub(super) fn score_table(rows: &[Headline]) -> Table {
     let row = |row: &Headline| {
         let name = match row.better {
@@ -172,11 +172,11 @@ pub(super) fn class_table(report: &Report) -> Table {
 
 /// How the scores came about.
 pub(super) fn protocol_table(report: &Report) -> Table {
-    let row = |(question, answer): (&str, String)| Row {
-        label: question.to_owned(),
+    let row = |(name, value): (&str, String)| Row {
+        label: name.to_owned(),
         group: "",
         competes: false,
-        cells: vec![answer.into()],
+        cells: vec![value.into()],
     };
     Table {
         key: "protocol",

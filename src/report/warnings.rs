@@ -15,7 +15,7 @@ pub struct Warning {
     pub remedy: &'static str,
 }
 
-/// What the scores of a report say against its method; of a trivial answer nothing is expected.
+/// What the scores of a report say against its method; of a trivial rule nothing is expected.
 pub fn warnings(report: &Report) -> Vec<Warning> {
     if UNTRAINED.contains(&report.method.as_str()) {
         return Vec::new();
@@ -43,7 +43,7 @@ pub fn warnings(report: &Report) -> Vec<Warning> {
     all.into_iter().flatten().collect()
 }
 
-/// An error that cannot be told from that of always answering the most frequent class.
+/// An error that cannot be told from that of always naming the most frequent class.
 fn near_chance(
     scores: &Scores,
     (who, key): (&str, &str),
@@ -97,7 +97,7 @@ fn below_centre_ellipse(scores: &Scores) -> Option<Warning> {
     })
 }
 
-/// What trivial answers score, a sentence for people who read text; nothing without masks.
+/// What trivial masks score, a sentence for people who read text; nothing without masks.
 pub(super) fn trivial_sentence(trivial: Option<&Trivial>) -> Option<String> {
     let Trivial { all_ones, centre_ellipse } = trivial?;
     let pair = |scores: &PixelScores| {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn good_scores_and_trivial_answers_have_no_warnings() {
+    fn good_scores_and_trivial_rules_have_no_warnings() {
         assert_eq!(warnings(&good()), []);
         let mut trivial = good();
         trivial.method = "all-ones".to_owned();

@@ -1,4 +1,4 @@
-//! A run directory, looked over before it is used.
+//! A run directory, checked before it is used.
 
 use std::path::Path;
 

@@ -80,17 +80,17 @@ pub struct Fingerprint {
     pub files: usize,
     /// Their length together.
     pub bytes: u64,
-    /// Whether every byte was looked at, or a sample of each file.
+    /// Whether every byte was read, or a sample of each file.
     pub every_byte: bool,
     /// Of the length and the bytes of each file, in the order of the splits.
     pub sha256: String,
 }
 
-/// Bytes looked at in each of the places of a file that is sampled.
+/// Bytes read in each of the places of a file that is sampled.
 const SAMPLE: u64 = 4096;
 
 impl Inputs {
-    /// Looks at what a run is to start from; `masks_of` gives the mask files of a sample that
+    /// Reads what a run is to start from; `masks_of` gives the mask files of a sample that
     /// the method learns from.
     pub fn of(
         dataset: &Dataset,
@@ -128,10 +128,11 @@ impl WeightFile {
 }
 
 impl Fingerprint {
-    /// Looks at files: at their length and their start, middle and end, or at every byte.
+    /// Reads files: their length and their start, middle and end, or at every byte.
     pub fn of(files: &[&Path], every_byte: bool) -> Result<Self> {
         let one = |path: &&Path| {
-            let (length, digest) = look(path, every_byte).map_err(Error::file("read", path))?;
+            let (length, digest) =
+                digest_of(path, every_byte).map_err(Error::file("read", path))?;
             Ok((length, digest.hex()))
         };
         let seen: Vec<(u64, String)> = files.par_iter().map(one).collect::<Result<_>>()?;
@@ -144,7 +145,7 @@ impl Fingerprint {
     }
 }
 
-fn look(path: &Path, every_byte: bool) -> io::Result<(u64, Digest)> {
+fn digest_of(path: &Path, every_byte: bool) -> io::Result<(u64, Digest)> {
     let mut file = regular::open(path)?;
     let length = file.metadata()?.len();
     let mut digest = Digest::default();
@@ -174,7 +175,7 @@ impl RunDir {
         })
     }
 
-    /// Looks at what training is given, and refuses to go on with anything but what the run
+    /// Reads what training is given, and refuses to go on with anything but what the run
     /// was started from.
     ///
     /// A run whose checkpoint exists needs no weight file; if one is given, it must be the same.

@@ -136,7 +136,7 @@ pub struct EpochRecord {
     pub loss_background: Option<f64>,
     /// Mistakes on training images (of ours, on their foreground), in percent.
     pub train_error: f64,
-    /// Looks taken per image: 1 without erasing.
+    /// Localizer passes per image: 1 without erasing.
     #[serde(alias = "looks")]
     pub localizer_passes: f64,
     /// Mistakes on validation images, in percent; none without a validation split.

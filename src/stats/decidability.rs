@@ -1,7 +1,7 @@
 //! How well the class is told from a part of the image: a score that needs no masks.
 //!
 //! A map splits each image into foreground and background. Features are averaged under
-//! either, and a classifier of those averages is judged on images that it has not seen.
+//! either, and a classifier of those averages is tested on images that it has not seen.
 //! Where the map is right the foreground tells the class and the background does not.
 
 use rayon::prelude::*;
@@ -36,14 +36,14 @@ pub struct Decidability {
     /// Log-loss of the background less that of the foreground: above 0 where the maps
     /// mark what the class is told by, below where foreground and background are swapped.
     pub difference: f64,
-    /// Images that were judged.
+    /// Images that were tested.
     pub images: u64,
     /// Classes that they were told from.
     pub classes: u64,
 }
 
 impl Decidability {
-    /// Judges the features of each image averaged over foreground and background.
+    /// Tests the features of each image averaged over foreground and background.
     ///
     /// `None` where [`held_out`] is.
     pub fn of(
@@ -53,14 +53,14 @@ impl Decidability {
         seed: u64,
     ) -> Option<Self> {
         let (labels, classes) = present_count(labels);
-        let judged = count(&labels, classes).iter().filter(|&&n| n > 1).sum::<usize>();
+        let tested = count(&labels, classes).iter().filter(|&&n| n > 1).sum::<usize>();
         let (foreground, background) =
             (held_out(foreground, &labels, seed)?, held_out(background, &labels, seed)?);
         Some(Self {
             foreground,
             background,
             difference: background.log_loss - foreground.log_loss,
-            images: judged as u64,
+            images: tested as u64,
             classes: classes as u64,
         })
     }
@@ -70,7 +70,7 @@ impl Decidability {
 ///
 /// Five folds that share out every class evenly, three times over; features are
 /// standardized on the images that are fitted. An image that is the only one of its class
-/// is fitted each time and never judged, since nothing could be known of it. `None` where
+/// is fitted each time and never tested, since nothing could be known of it. `None` where
 /// there is nothing to tell: fewer than two classes, no class with two images, or features
 /// that are not numbers. Equal arguments give equal bytes on any number of threads.
 pub fn held_out(features: &[Vec<f32>], labels: &[usize], seed: u64) -> Option<HeldOut> {
@@ -103,7 +103,7 @@ pub fn cross_validated(
     let sums: Vec<Vec<Sum>> = turns
         .collect::<Vec<_>>()
         .into_par_iter()
-        .map(|(turn, fold)| judge(features, &labels, classes, weights, &parts[turn], fold))
+        .map(|(turn, fold)| test_fold(features, &labels, classes, weights, &parts[turn], fold))
         .collect();
     let found = (0..weights.len()).map(|weight| {
         let sums = sums.iter().filter_map(|sums| sums.get(weight));
@@ -132,9 +132,9 @@ impl Sum {
     }
 }
 
-/// Fits all images but those of `fold` with each weight against the penalty, and judges these;
+/// Fits all images but those of `fold` with each weight against the penalty, and tests these;
 /// nothing where the fold is empty.
-fn judge(
+fn test_fold(
     features: &[&[f32]],
     labels: &[usize],
     classes: usize,
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(held_out(&three, &[4, 4, 4], 0), None);
         assert_eq!(held_out(&three, &[0, 1, 2], 0), None);
         assert_eq!(held_out(&[vec![f32::NAN], vec![0.0], vec![1.0]], &[0, 0, 1], 0), None);
-        // The only image of class 9 helps to tell the others, and is not judged itself.
+        // The only image of class 9 helps to tell the others, and is not tested itself.
         let found = Decidability::of(&three, &three, &[2, 2, 9], 0).unwrap();
         assert_eq!((found.images, found.classes, found.difference), (2, 2, 0.0));
     }

@@ -5,7 +5,7 @@
 
 use nalgebra::{DMatrix, Dyn};
 
-/// Rows that are solved one by one before the others hear of them.
+/// Rows that are solved one by one before they are taken off the others.
 const BLOCK: usize = 64;
 
 /// The lower factor L of `L Lᵀ`.

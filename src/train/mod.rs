@@ -91,7 +91,7 @@ pub enum Ending {
 /// on how often the run was interrupted. Only the first rank writes the run.
 pub fn fit(task: &TrainingTask<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result<Ending> {
     require_shareable(task)?;
-    let observer = &mut FirstRank { observer, speaks: task.ranks.is_first() };
+    let observer = &mut FirstRank { observer, is_first: task.ranks.is_first() };
     with_method!(
         task.config.method.as_str(),
         learner => fit_with(learner, task, run, observer)?,
@@ -360,7 +360,7 @@ impl<'a, L: Learner> Training<'a, L> {
             || observer.wants_to_stop(),
             |image, sample| {
                 let truth = self.supervision.truth(sample, image.geometry.original)?;
-                Ok(truth.map(|truth| self.learner.judge(&model, image, &truth, &context)))
+                Ok(truth.map(|truth| self.learner.validate(&model, image, &truth, &context)))
             },
         )
     }

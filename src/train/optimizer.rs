@@ -68,7 +68,7 @@ impl Optimizer {
         }
     }
 
-    /// `v ← μ v + g`, starting at `g`; along `v`, or with a look ahead along `g + μ v`.
+    /// `v ← μ v + g`, starting at `g`; along `v`, or with Nesterov's step ahead along `g + μ v`.
     fn sgd(&mut self, name: &str, weights: &mut [f32], gradient: &[f32], rate: f32) {
         let OptimizerConfig { momentum, weight_decay, nesterov, .. } = self.config;
         let (momentum, decay) = (momentum as f32, weight_decay as f32);

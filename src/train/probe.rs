@@ -183,7 +183,7 @@ fn learned_from<'a>(
     order.truncate(plan.images);
     if order.len() < dataset.train.len() {
         let note = format!(
-            "{} of {} training images are looked at: `probe.memory_mib` holds no more",
+            "{} of {} training images are used: `probe.memory_mib` holds no more",
             order.len(),
             dataset.train.len()
         );

@@ -72,16 +72,16 @@ pub(super) fn require_same_start(
     ]))
 }
 
-/// An observer that hears of events on the first rank only, and may ask to stop on any.
+/// An observer that is told of events on the first rank only, and may ask to stop on any.
 pub(super) struct FirstRank<'a> {
     pub(super) observer: &'a mut dyn Observer,
     /// Whether this is the first rank.
-    pub(super) speaks: bool,
+    pub(super) is_first: bool,
 }
 
 impl Observer for FirstRank<'_> {
     fn observe(&mut self, event: &Event<'_>) {
-        if self.speaks {
+        if self.is_first {
             self.observer.observe(event);
         }
     }

@@ -1,6 +1,6 @@
 //! The score that chooses the epoch to keep.
 //!
-//! It is of what training learns from: a method that sees labels is judged by
+//! It is of what training learns from: a method that sees labels is validated by
 //! labels, and masks choose only what was trained on masks.
 
 use std::ops::ControlFlow;
@@ -26,13 +26,13 @@ pub(super) struct Validation {
     pub(super) loss: f64,
 }
 
-/// Judges the validation split; none without one, or if none of it can be judged.
+/// Scores the validation split; none without one, or if the truth of none of it is known.
 ///
 /// Breaks off if `stop` says so.
 pub(super) fn validate(
     task: &TrainingTask<'_>,
     stop: impl Fn() -> bool,
-    judge: impl Fn(&EvalImage, &Sample) -> Result<Option<ImageValidation>>,
+    score: impl Fn(&EvalImage, &Sample) -> Result<Option<ImageValidation>>,
 ) -> Result<ControlFlow<(), Option<Validation>>> {
     let samples = &task.dataset.valid;
     let mine = &samples[task.ranks.part().range(samples.len())];
@@ -42,27 +42,27 @@ pub(super) fn validate(
     let images = EvalLoader::new(paths, task.config.preprocess.clone(), settings);
     let mut images = images.images();
     // Of each image, unless it was asked to stop.
-    let judged = mine.iter().map(|sample| {
+    let scores = mine.iter().map(|sample| {
         let image = images.next_unless(&stop);
-        image.map(|image| judge(&image?, sample)).transpose()
+        image.map(|image| score(&image?, sample)).transpose()
     });
-    let judged: Vec<Option<Option<ImageValidation>>> =
-        task.ranks.agree(judged.collect::<Result<_>>())?;
-    if task.ranks.any(judged.contains(&None)) {
+    let scores: Vec<Option<Option<ImageValidation>>> =
+        task.ranks.agree(scores.collect::<Result<_>>())?;
+    if task.ranks.any(scores.contains(&None)) {
         return Ok(ControlFlow::Break(()));
     }
 
-    // Each image's verdict, and whether there is one; ranks have nearly equally many.
-    let mut verdicts = vec![[0.0; 5]; samples.len().div_ceil(task.ranks.size())];
-    for (verdict, judged) in verdicts.iter_mut().zip(judged.into_iter().flatten()) {
-        if let Some(ImageValidation { mistake, localizer_mistake, loss }) = judged {
+    // Each image's numbers, and whether there are any; ranks have nearly equally many.
+    let mut rows = vec![[0.0; 5]; samples.len().div_ceil(task.ranks.size())];
+    for (row, score) in rows.iter_mut().zip(scores.into_iter().flatten()) {
+        if let Some(ImageValidation { mistake, localizer_mistake, loss }) = score {
             let localizer = localizer_mistake.map_or([0.0; 2], |mistake| [mistake, 1.0]);
-            *verdict = [mistake, loss, 1.0, localizer[0], localizer[1]];
+            *row = [mistake, loss, 1.0, localizer[0], localizer[1]];
         }
     }
     let mut sums = [0.0; 5];
-    for verdict in task.ranks.all_gather(verdicts.as_flattened()).chunks_exact(5) {
-        sums.iter_mut().zip(verdict).for_each(|(sum, value)| *sum += value);
+    for row in task.ranks.all_gather(rows.as_flattened()).chunks_exact(5) {
+        sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
     }
     let [mistakes, losses, count, of_localizer, localized] = sums;
     let mean = Validation {

@@ -158,7 +158,7 @@ pub fn evaluate(
 
 type Observe<'a> = &'a mut dyn FnMut(EvaluateEvent<'_>) -> ControlFlow<()>;
 
-/// Tells of an event; whoever hears of it may break off.
+/// Tells of an event; whoever is told of it may break off.
 fn tell(observe: Observe<'_>, event: EvaluateEvent<'_>) -> Result<()> {
     match observe(event) {
         ControlFlow::Continue(()) => Ok(()),

@@ -39,7 +39,7 @@ impl<'a> DenseCrf<'a> {
         Ok(Self { width, height, rgb, params })
     }
 
-    /// Refines `probabilities [labels × height × width]`; the answer has the same layout.
+    /// Refines `probabilities [labels × height × width]`; the result has the same layout.
     ///
     /// Each pixel's probabilities must be in `[0, 1]` and sum to one; sums off by up to 0.001
     /// are renormalized, anything else is an error. If no kernel is active or `iterations` is
@@ -63,8 +63,8 @@ impl<'a> DenseCrf<'a> {
         }
         let mut refined = vec![0.0; probabilities.len()];
         for tile in tiles {
-            let answer = self.infer_window(probabilities, labels, &tile.window)?;
-            self.keep_core(&answer, &tile, &mut refined);
+            let result = self.infer_window(probabilities, labels, &tile.window)?;
+            self.keep_core(&result, &tile, &mut refined);
         }
         Ok(refined)
     }
@@ -93,9 +93,9 @@ impl<'a> DenseCrf<'a> {
         copy
     }
 
-    /// Writes the core of a tile's answer into the planes of the image.
-    fn keep_core(&self, answer: &[f32], Tile { core, window }: &Tile, refined: &mut [f32]) {
-        let from = answer.chunks_exact(window.width * window.height);
+    /// Writes the core of a tile's result into the planes of the image.
+    fn keep_core(&self, result: &[f32], Tile { core, window }: &Tile, refined: &mut [f32]) {
+        let from = result.chunks_exact(window.width * window.height);
         for (from, to) in from.zip(refined.chunks_exact_mut(self.width * self.height)) {
             let from_rows = from.chunks_exact(window.width).skip(core.y - window.y);
             let to_rows = to.chunks_exact_mut(self.width).skip(core.y).take(core.height);

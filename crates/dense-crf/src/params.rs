@@ -103,7 +103,7 @@ impl Params {
         self.appearance.filter(|kernel| kernel.weight > 0.0)
     }
 
-    /// Whether the answer is the input, because nothing pulls on it.
+    /// Whether the result is the input, because nothing pulls on it.
     pub(crate) fn is_identity(&self) -> bool {
         let no_kernel = self.active_smoothness().is_none() && self.active_appearance().is_none();
         self.iterations == 0 || no_kernel

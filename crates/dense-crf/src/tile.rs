@@ -1,8 +1,8 @@
 //! Cutting images that exceed the memory bound into overlapping tiles.
 //!
 //! A tile owns its *core* and sees a *window*: the core plus a halo of [`Params::halo`] pixels.
-//! Only the core of the answer is kept. Windows keep the coordinates of the image, so all tiles
-//! use the same lattice, and a pixel's answer differs from the whole image's only by what lies
+//! Only the core of the result is kept. Windows keep the coordinates of the image, so all tiles
+//! use the same lattice, and a pixel's result differs from the whole image's only by what lies
 //! beyond the halo: there is no seam to blend.
 
 use crate::{
@@ -21,12 +21,12 @@ pub(crate) struct Window {
     pub(crate) height: usize,
 }
 
-/// A part of the image that is answered on its own.
+/// A part of the image that is refined on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tile {
-    /// The pixels this tile answers for.
+    /// The pixels whose result is kept.
     pub(crate) core: Window,
-    /// The pixels it looks at.
+    /// The pixels that are refined.
     pub(crate) window: Window,
 }
 
@@ -34,7 +34,7 @@ impl Params {
     /// Working memory, in bytes, that an image needs at most when done in one piece.
     ///
     /// Reached where no two pixels share a lattice point (noise); photographs need a third.
-    /// The caller's slices and the answer come on top, and about a mebibyte per thread.
+    /// The caller's slices and the result come on top, and about a mebibyte per thread.
     ///
     /// ```
     /// # fn main() -> Result<(), dense_crf::Error> {

@@ -83,7 +83,7 @@ enum Mode {
     Predict,
 }
 
-/// The answer, one JSON line.
+/// The output, one JSON line.
 #[derive(Serialize)]
 struct Measured {
     mode: Mode,

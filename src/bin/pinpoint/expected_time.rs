@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::HumanDuration;
 
-/// Pieces after the first by which the rest is judged.
+/// Pieces after the first by which the rest is estimated.
 const SAMPLE: u64 = 4;
 
 /// Watches the first pieces of some work.
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_is_judged_once_by_the_pieces_after_the_first() {
+    fn the_time_is_estimated_once_from_the_pieces_after_the_first() {
         let start = Instant::now();
         let mut expected = ExpectedTime::default();
         // The first took a minute to get ready, the others 2 s each.

@@ -27,7 +27,7 @@ pub(crate) struct Ui {
     colour: bool,
     /// Whether a person is watching.
     terminal: bool,
-    /// Whether nobody reads the answer any more.
+    /// Whether nobody reads stdout any more.
     closed: bool,
     /// Whether another process of the job speaks to the user.
     silent: bool,
@@ -62,12 +62,12 @@ impl Ui {
         self.silent = true;
     }
 
-    /// Prints a line of the answer, to stdout.
+    /// Prints a line of output, to stdout.
     pub(crate) fn print(&mut self, line: &str) {
         self.print_bytes(format!("{}\n", visible(line)).as_bytes());
     }
 
-    /// Writes a part of the answer as it is, to stdout: it is for a program.
+    /// Writes a part of the output as it is, to stdout: it is for a program.
     pub(crate) fn print_bytes(&mut self, bytes: &[u8]) {
         if self.closed {
             return;
@@ -76,7 +76,7 @@ impl Ui {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::BrokenPipe => self.closed = true,
             Err(error) => {
-                self.say("error", RED, &format!("cannot write the answer: {error}"));
+                self.say("error", RED, &format!("cannot write the output: {error}"));
                 process::exit(2);
             }
         }

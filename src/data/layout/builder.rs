@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     Layout,
-    path::{self, Files, Found},
+    path::{self, Files, PathKind},
     whole,
 };
 use crate::{
@@ -145,7 +145,7 @@ impl Builder {
     ) -> Option<Vec<PathBuf>> {
         let is_one = !written.contains(';')
             || path::inside(base, written)
-                .is_some_and(|path| matches!(self.files.find(&path), Found::File(_)));
+                .is_some_and(|path| matches!(self.files.find(&path), PathKind::File(_)));
         let masks = if is_one { vec![written] } else { written.split(';').collect() };
         let named = masks.into_iter().map(str::trim).filter(|mask| !mask.is_empty());
         named.map(|mask| self.resolve(base, mask, by)).collect()
@@ -195,16 +195,16 @@ impl Builder {
     ) -> Option<PathBuf> {
         let shown = path.display();
         match self.files.find(path) {
-            Found::File(file) => return Some(file),
-            Found::OtherExtension(file) => {
+            PathKind::File(file) => return Some(file),
+            PathKind::OtherExtension(file) => {
                 self.other_extension.add(|| format!("`{shown}` → `{}`", path::name(&file)));
                 return Some(file);
             }
-            Found::Folder => {
+            PathKind::Folder => {
                 let text = format!("{what} `{shown}` is a folder");
                 self.problem(origin.problem(ProblemKind::NotAFile, text));
             }
-            Found::Missing => {
+            PathKind::Missing => {
                 let text = format!("{what} `{shown}` does not exist");
                 self.problem(origin.problem(kind, text));
             }
@@ -214,7 +214,7 @@ impl Builder {
 
     /// The mask at `path`; nothing if there is none, and a problem if it would be scored with.
     fn existing_mask(&mut self, path: &Path, split: Split, origin: &Origin) -> Option<PathBuf> {
-        if split == Split::Train && self.files.find(path) == Found::Missing {
+        if split == Split::Train && self.files.find(path) == PathKind::Missing {
             // Labels are all that is learned from.
             self.unmasked.add(|| format!("`{}`", path.display()));
             return None;

@@ -96,7 +96,7 @@ impl Layout {
         Self::Folders,
     ];
 
-    /// The name used in flags and answers, as in `oxford-flowers`.
+    /// The name used in flags and output, as in `oxford-flowers`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Glas => "glas",
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_layout_has_one_name_in_flags_and_answers() {
+    fn a_layout_has_one_name_in_flags_and_output() {
         for layout in Layout::ALL {
             assert_eq!(serde_json::to_value(layout).unwrap(), layout.name());
         }

@@ -14,7 +14,7 @@ const IMAGE_EXTENSIONS: [&str; 8] = ["bmp", "png", "tif", "tiff", "jpg", "jpeg",
 
 /// What is at a path.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum PathKind {
     /// A file of exactly this name.
     File(PathBuf),
     /// An image of the same stem with another extension.
@@ -33,19 +33,19 @@ pub(super) struct Files {
 
 impl Files {
     /// What is at `path`, or failing that, which image beside it has its stem.
-    pub(super) fn find(&mut self, path: &Path) -> Found {
+    pub(super) fn find(&mut self, path: &Path) -> PathKind {
         match fs::metadata(path) {
-            Ok(facts) if facts.is_file() => return Found::File(path.to_owned()),
-            Ok(facts) if facts.is_dir() => return Found::Folder,
+            Ok(facts) if facts.is_file() => return PathKind::File(path.to_owned()),
+            Ok(facts) if facts.is_dir() => return PathKind::Folder,
             _ => {}
         }
         let (Some(folder), Some(stem)) = (path.parent(), path.file_stem().and_then(OsStr::to_str))
         else {
-            return Found::Missing;
+            return PathKind::Missing;
         };
         match self.with_stem(folder, stem).first() {
-            Some(image) => Found::OtherExtension(image.clone()),
-            None => Found::Missing,
+            Some(image) => PathKind::OtherExtension(image.clone()),
+            None => PathKind::Missing,
         }
     }
 
@@ -171,11 +171,11 @@ mod tests {
         let tree = Tree::new().png("a.png", 1, 1).png("b.JPG", 1, 1).text("c.txt", "");
         let mut files = Files::default();
         let mut find = |name: &str| files.find(&tree.path(name));
-        assert_eq!(find("a.png"), Found::File(tree.path("a.png")));
-        assert_eq!(find("a.bmp"), Found::OtherExtension(tree.path("a.png")));
-        assert_eq!(find("b.png"), Found::OtherExtension(tree.path("b.JPG")));
-        assert_eq!(find("c.png"), Found::Missing);
-        assert_eq!(find("."), Found::Folder);
+        assert_eq!(find("a.png"), PathKind::File(tree.path("a.png")));
+        assert_eq!(find("a.bmp"), PathKind::OtherExtension(tree.path("a.png")));
+        assert_eq!(find("b.png"), PathKind::OtherExtension(tree.path("b.JPG")));
+        assert_eq!(find("c.png"), PathKind::Missing);
+        assert_eq!(find("."), PathKind::Folder);
     }
 
     #[test]

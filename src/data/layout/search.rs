@@ -10,11 +10,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::path::{self, Files, Found};
+use super::path::{self, Files, PathKind};
 
 /// How many folders above the lists are searched: enough for `folds/<name>/split_0/fold_0`.
 const LEVELS: usize = 4;
-/// How many folders of a folder are looked into.
+/// How many folders of a folder are searched.
 const MAX_SUBFOLDERS: usize = 64;
 /// How many of the written paths are tried in each folder.
 const PROBES: usize = 16;
@@ -45,7 +45,7 @@ pub(super) fn image_root(lists: &Path, images: Option<&Path>, written: &[&str]) 
 
 fn exists(files: &mut Files, folder: &Path, written: &str) -> bool {
     let found = path::inside(folder, written).map(|path| files.find(&path));
-    matches!(found, Some(Found::File(_) | Found::OtherExtension(_)))
+    matches!(found, Some(PathKind::File(_) | PathKind::OtherExtension(_)))
 }
 
 /// `lists`, the folders above it, and in each of those the folders named like one on the way.

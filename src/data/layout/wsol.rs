@@ -38,13 +38,13 @@ const FOLDERS: [(&str, Split); 5] = [
 struct Listed {
     split: Split,
     label: String,
-    places: Vec<Place>,
+    places: Vec<Localization>,
     origin: Origin,
 }
 
 /// A row of `localization.txt`.
 #[derive(Clone)]
-enum Place {
+enum Localization {
     Box(PixelBox),
     Mask { mask: String, ignore: String },
 }
@@ -98,7 +98,7 @@ fn read_folder(builder: &mut Builder, folder: &Path, split: Split) -> Vec<(Strin
     let labels = folder.join("class_labels.txt");
     let rows = list::separated(builder, &labels, b',', b'"');
     let label_of: BTreeMap<&str, &str> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-    let places = read_places(builder, &folder.join("localization.txt"));
+    let places = read_localizations(builder, &folder.join("localization.txt"));
     let ids = folder.join("image_ids.txt");
     let listed = |row: Row| {
         let id = row.get(0);
@@ -109,13 +109,13 @@ fn read_folder(builder: &mut Builder, folder: &Path, split: Split) -> Vec<(Strin
     list::separated(builder, &ids, b',', b'"').into_iter().map(listed).collect()
 }
 
-fn read_places(builder: &mut Builder, list: &Path) -> BTreeMap<String, Vec<Place>> {
-    let mut places: BTreeMap<String, Vec<Place>> = BTreeMap::new();
+fn read_localizations(builder: &mut Builder, list: &Path) -> BTreeMap<String, Vec<Localization>> {
+    let mut places: BTreeMap<String, Vec<Localization>> = BTreeMap::new();
     if !list.is_file() {
         return places;
     }
     for row in list::separated(builder, list, b',', b'"') {
-        match parse_place(&row) {
+        match parse_localization(&row) {
             Some(place) => places.entry(row.get(0).to_owned()).or_default().push(place),
             None => {
                 let text = "expected `image,x0,y0,x1,y1` or `image,mask,ignore`";
@@ -126,18 +126,18 @@ fn read_places(builder: &mut Builder, list: &Path) -> BTreeMap<String, Vec<Place
     places
 }
 
-fn parse_place(row: &Row) -> Option<Place> {
+fn parse_localization(row: &Row) -> Option<Localization> {
     match &row.fields[1..] {
         [mask] if !mask.is_empty() => {
-            Some(Place::Mask { mask: mask.clone(), ignore: String::new() })
+            Some(Localization::Mask { mask: mask.clone(), ignore: String::new() })
         }
         [mask, ignore] if !mask.is_empty() => {
-            Some(Place::Mask { mask: mask.clone(), ignore: ignore.clone() })
+            Some(Localization::Mask { mask: mask.clone(), ignore: ignore.clone() })
         }
         [_, _, _, _] => {
             let corner = |at: usize| row.get(at).parse().ok().filter(|n: &f32| n.is_finite());
             let (x0, y0, x1, y1) = (corner(1)?, corner(2)?, corner(3)?, corner(4)?);
-            Some(Place::Box(PixelBox { x0, y0, x1, y1 }))
+            Some(Localization::Box(PixelBox { x0, y0, x1, y1 }))
         }
         _ => None,
     }
@@ -150,8 +150,8 @@ fn entry(builder: &mut Builder, id: &str, listed: Listed) -> Option<Entry> {
     let (mut masks, mut ignored, mut boxes) = (Vec::new(), None, Vec::new());
     for place in places {
         match place {
-            Place::Box(found) => boxes.push(found),
-            Place::Mask { mask, ignore } => {
+            Localization::Box(found) => boxes.push(found),
+            Localization::Mask { mask, ignore } => {
                 masks.push(builder.resolve(&root, &mask, &origin)?);
                 if !ignore.is_empty() {
                     ignored = Some(builder.resolve(&root, &ignore, &origin)?);

@@ -98,7 +98,7 @@ pub struct EvalImages {
     index: usize,
 }
 
-/// How often whoever waits for an image looks up.
+/// How often a wish to stop is asked for while an image is waited for.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 impl EvalImages {

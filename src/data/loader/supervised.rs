@@ -34,7 +34,7 @@ pub struct SupervisedBatch {
     pub images: Batch,
     /// 1 where the object is, `[B, height, width]`.
     pub foreground: Vec<f32>,
-    /// 0 where no pixel_label was given, else 1, `[B, height, width]`.
+    /// 0 where the truth is undecided, else 1, `[B, height, width]`.
     pub scored: Vec<f32>,
 }
 

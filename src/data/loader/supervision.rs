@@ -41,7 +41,7 @@ pub trait Supervision: Sized {
         first_batch: usize,
     ) -> impl Batches<Item = Result<Self::Batch>> + use<Self>;
 
-    /// What is known of a validation image of this size; none if it cannot be judged.
+    /// What is known of a validation image of this size; none if nothing is.
     fn truth(&self, sample: &Sample, size: Size) -> Result<Option<Self::Truth>>;
 
     /// The mask files of a sample that are learned from; none by labels alone.

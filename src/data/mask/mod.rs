@@ -125,10 +125,10 @@ pub fn read(
     Ok(Some(Mask { width: size.0, height: size.1, foreground, ignored }))
 }
 
-/// Mask files that are looked at to find out what their numbers mean.
+/// Mask files that are read to find out what their numbers mean.
 const SAMPLE: usize = 8;
 
-/// Whether mask files hold the numbers of a trimap and no others, judged by some of them.
+/// Whether mask files hold the numbers of a trimap and no others, by some of them.
 pub(crate) fn are_trimaps(masks: &[&Path], max_megapixels: u32) -> bool {
     let step = masks.len().div_ceil(SAMPLE).max(1);
     let mut seen = BTreeSet::new();

@@ -99,7 +99,7 @@ pub(super) fn trimap_numbers(path: &Path, max_megapixels: u32) -> Option<BTreeSe
 }
 
 fn trimap(path: &Path, image: &DynamicImage) -> Result<Vec<PixelLabel>> {
-    let judge = |color: [u32; 3]| match color {
+    let label = |color: [u32; 3]| match color {
         [1, 1, 1] => Ok(PixelLabel::Foreground),
         [2, 2, 2] => Ok(PixelLabel::Background),
         [3, 3, 3] => Ok(PixelLabel::Undecided),
@@ -108,7 +108,7 @@ fn trimap(path: &Path, image: &DynamicImage) -> Result<Vec<PixelLabel>> {
             Err(unusable(path, problem, "fix the file, or say what it is with `--mask-rule`"))
         }
     };
-    colors(image).map(judge).collect()
+    colors(image).map(label).collect()
 }
 
 fn pixel_label(foreground: bool) -> PixelLabel {

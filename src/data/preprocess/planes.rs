@@ -93,7 +93,7 @@ impl Planes {
 /// Turns bytes into the floats the network was trained on: `(x / 255 − mean) / std`.
 #[derive(Debug, Clone)]
 pub struct Normalizer {
-    /// The answer for each byte of each channel: exact, and cheaper than two divisions.
+    /// The result for each byte of each channel: exact, and cheaper than two divisions.
     tables: [[f32; 256]; 3],
 }
 

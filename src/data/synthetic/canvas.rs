@@ -67,7 +67,7 @@ impl Canvas {
     }
 
     /// Adds grain of the given strength and rounds to 8 bits.
-    pub(super) fn develop(self, grain: f64, stream: &mut Stream) -> (RgbImage, Mask) {
+    pub(super) fn render(self, grain: f64, stream: &mut Stream) -> (RgbImage, Mask) {
         let Self { side, pixels } = self;
         let mut image = RgbImage::new(side, side);
         for (pixel, target) in pixels.iter().zip(image.pixels_mut()) {
@@ -150,7 +150,7 @@ mod tests {
         let mut canvas = Canvas::filled(8, |_, _| [0.0; 3]);
         canvas.paint(&Band { from: 1.0, to: 6.0, object: true });
         canvas.paint(&Band { from: 3.0, to: 4.0, object: false });
-        let (image, mask) = canvas.develop(0.0, &mut Stream::new(0, Purpose::Synthetic, 0, 0));
+        let (image, mask) = canvas.render(0.0, &mut Stream::new(0, Purpose::Synthetic, 0, 0));
         assert_eq!(mask.foreground[..8], [false, true, true, false, true, true, false, false]);
         assert_eq!(image.get_pixel(3, 7).0, [255; 3]);
         assert_eq!(image.get_pixel(7, 7).0, [0; 3]);
@@ -160,7 +160,7 @@ mod tests {
     fn a_pixel_is_foreground_if_most_of_it_is_object() {
         let mut canvas = Canvas::filled(8, |_, _| [0.0; 3]);
         canvas.paint(&Band { from: 0.7, to: 3.6, object: true });
-        let (image, mask) = canvas.develop(0.0, &mut Stream::new(0, Purpose::Synthetic, 0, 0));
+        let (image, mask) = canvas.render(0.0, &mut Stream::new(0, Purpose::Synthetic, 0, 0));
         assert_eq!(mask.foreground[..5], [false, true, true, true, false]);
         assert_eq!(image.get_pixel(3, 0).0, [170; 3], "two of three columns of samples");
     }

@@ -114,7 +114,7 @@ impl SyntheticSpec {
         let label = self.label(index);
         let canvas = scene::paint(self.side, self.species()[label], stream);
         let grain = stream.between(0.0, 0.05);
-        let (image, mask) = canvas.develop(grain, stream);
+        let (image, mask) = canvas.render(grain, stream);
         SyntheticSample { image, mask, label }
     }
 }

@@ -1,6 +1,6 @@
 //! What is in a picture: background, distractors, and objects of one species.
 //!
-//! Only [`Individual::colour`] looks at the species. Everything else — how many,
+//! Only [`Individual::colour`] depends on the species. Everything else — how many,
 //! how large, where, which colours, what is around — is drawn without it.
 
 use std::f64::consts::{PI, TAU};
@@ -101,20 +101,20 @@ struct Individual {
     shade: (f64, f64),
 }
 
-/// One to three objects that share the area and the look, but not pose or place.
+/// One to three objects that share the area and the style, but not pose or place.
 fn individuals(side: f64, species: &'static Species, stream: &mut Stream) -> Vec<Individual> {
     let (least, most) = OBJECT_SHARE;
     let share = stream.between(least, most);
     let fitting = (share / (PI * LEAST_RADIUS.powi(2))) as usize;
     let count = 1 + stream.below(fitting.clamp(1, 3));
     let radius = side * (share / (PI * count as f64)).sqrt();
-    let look = Look::draw(side, stream);
+    let style = Style::draw(side, stream);
 
     let mut placed: Vec<Individual> = Vec::new();
     for _ in 0..count {
         let taken: Vec<_> = placed.iter().map(|individual| individual.centre).collect();
         let centre = free_place(side, radius, &taken, stream);
-        placed.push(Individual::draw(species, centre, radius, &look, stream));
+        placed.push(Individual::draw(species, centre, radius, &style, stream));
     }
     placed
 }
@@ -136,13 +136,13 @@ fn free_place(side: f64, radius: f64, taken: &[(f64, f64)], stream: &mut Stream)
 }
 
 /// What the objects of one picture have in common.
-struct Look {
+struct Style {
     period: f64,
     ink: Colour,
     ground: Colour,
 }
 
-impl Look {
+impl Style {
     fn draw(side: f64, stream: &mut Stream) -> Self {
         let (middle, contrast) = (stream.between(0.4, 0.6), stream.between(0.13, 0.35));
         // Ink may be the darker or the lighter of the two.
@@ -160,7 +160,7 @@ impl Individual {
         species: &'static Species,
         centre: (f64, f64),
         radius: f64,
-        look: &Look,
+        style: &Style,
         stream: &mut Stream,
     ) -> Self {
         let phases = [(); 3].map(|()| stream.between(0.0, TAU));
@@ -172,10 +172,10 @@ impl Individual {
             facing: direction(stream),
             stretch: stream.between(0.88, 1.14),
             contour: Contour::new(species.outline, phases),
-            period: look.period * stream.between(0.92, 1.08),
+            period: style.period * stream.between(0.92, 1.08),
             offset: (stream.uniform(), stream.uniform()),
-            ink: look.ink,
-            ground: look.ground,
+            ink: style.ink,
+            ground: style.ground,
             shade: (strength * light.0, strength * light.1),
         }
     }

@@ -100,8 +100,8 @@ impl Learner for Minmax {
         Learned { terms, gradients, mistakes: mistakes as f64, localizer_passes }
     }
 
-    /// By the class only: the classifier's mistake, and the negative_log_likelihood of both heads.
-    fn judge(
+    /// By the class only: the classifier's mistake, and the negative log-likelihood of both heads.
+    fn validate(
         &self,
         model: &Model,
         image: &EvalImage,

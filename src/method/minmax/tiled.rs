@@ -45,12 +45,12 @@ pub fn localize_tiled(
     let shown = evidence(&maps, &localizer, config.evidence());
     let mask = SoftMask::new(shown, maps.grid, size, &rules.mask());
 
-    let judged_size = rules.classifier_size(size);
-    let judged = assemble(judged_size, stride, model.classes(), tiling, |window| {
-        let images = pixels(foreground(input, &mask, judged_size, window), window);
+    let classifier_size = rules.classifier_size(size);
+    let classified = assemble(classifier_size, stride, model.classes(), tiling, |window| {
+        let images = pixels(foreground(input, &mask, classifier_size, window), window);
         values(model.classifier_maps(images, Pass::Evaluate(Branch::Foreground)))
     });
-    let classifier = Some(probabilities(&judged, &rules, device));
+    let classifier = Some(probabilities(&classified, &rules, device));
     ModelOutput { classifier, localizer: Some(localizer), scores: image.restore(&mask) }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use nalgebra::DMatrix;
 
-use super::heads::JUDGED_IMAGES;
+use super::heads::TESTED_IMAGES;
 use crate::{
     config::ClassView,
     method::most_probable,
@@ -124,9 +124,9 @@ fn choices(
     labels: &[usize],
     seed: u64,
 ) -> Vec<Choice> {
-    let judged = images.len().min(JUDGED_IMAGES);
-    let images = columns(&images[..judged], features);
-    let found = cross_validated(&images, &labels[..judged], &WEIGHTS, 1, seed);
+    let tested = images.len().min(TESTED_IMAGES);
+    let images = columns(&images[..tested], features);
+    let found = cross_validated(&images, &labels[..tested], &WEIGHTS, 1, seed);
     let choice = |(index, weight)| {
         let held_out = found.as_ref().map(|found| found[index]);
         Choice { sees, features: features.clone(), weight, held_out }

@@ -27,7 +27,7 @@ const FITTED_CELLS: usize = 24_000;
 /// How much of the training images is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// Images that are looked at, the first of a random order.
+    /// Images that are used, the first of a random order.
     pub images: usize,
     /// Most cells of each.
     pub cells: usize,

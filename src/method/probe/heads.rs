@@ -53,8 +53,8 @@ const STUDENT: StudentRule = StudentRule {
 
 /// How far maps lean without a small heap of foreground, as measured on objects of many sizes.
 const UPRIGHT: f64 = 0.5;
-/// Images that a mask is judged on: the first in random order, so that it stays a matter of seconds.
-pub(super) const JUDGED_IMAGES: usize = 600;
+/// Images that heads are tested on: the first in random order, so that it stays a matter of seconds.
+pub(super) const TESTED_IMAGES: usize = 600;
 /// Logarithms of the odds within which the image itself decides where to cut.
 pub(crate) const UNDECIDED: f32 = 1.0;
 
@@ -81,7 +81,7 @@ pub(super) struct Scored {
 impl MaskHeads {
     /// Trains all heads by labels alone.
     ///
-    /// `goes_on` hears how many parts of all are done, and may end the training by `false`.
+    /// `goes_on` is told how many parts of all are done, and may end the training by `false`.
     /// Heads of a kind are trained side by side, each on one thread, so that the number of
     /// threads changes nothing.
     pub fn train(
@@ -213,15 +213,15 @@ fn mask_head(cells: &LabelledCells, seed: u64, index: u64) -> LinearMask {
 
 /// Whether held-out images are told better by what lies beside a mask than by what lies under it.
 fn prefers_background(head: &LinearMask, cells: &LabelledCells, seed: u64) -> bool {
-    let judged = cells.images.len().min(JUDGED_IMAGES);
+    let tested = cells.images.len().min(TESTED_IMAGES);
     let (mut foreground, mut background) = (Vec::new(), Vec::new());
-    for image in 0..judged {
+    for image in 0..tested {
         let vectors = cells.read(image);
         let pooled = head.pool(&vectors);
         foreground.push(pooled.foreground);
         background.push(pooled.background);
     }
-    let found = Decidability::of(&foreground, &background, &cells.labels[..judged], seed);
+    let found = Decidability::of(&foreground, &background, &cells.labels[..tested], seed);
     found.is_some_and(|found| found.difference < 0.0)
 }
 

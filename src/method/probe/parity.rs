@@ -1,4 +1,4 @@
-//! The parts of the probe beside scikit-learn, PyTorch and SciPy, whose answers are in
+//! The parts of the probe beside scikit-learn, PyTorch and SciPy, whose results are in
 //! `tests/it/fixtures/probe.json`.
 
 use nalgebra::{DMatrix, DVector};

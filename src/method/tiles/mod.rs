@@ -52,7 +52,7 @@ pub struct Tiling {
     ///
     /// Windows are longer where the halo would leave no room for a cell.
     pub tile: usize,
-    /// Pixels that a window sees beyond the cells it answers for; by default as far as a cell
+    /// Pixels that a window sees beyond the cells that it computes; by default as far as a cell
     /// of the network sees, so that the cuts change nothing.
     pub halo: Option<usize>,
 }
@@ -95,7 +95,7 @@ impl Tiling {
     }
 }
 
-/// Neighbouring cells of a line, and the pixels to look at for them.
+/// Neighbouring cells of a line, and the pixels that they are computed from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Span {
     cells: Range<usize>,
@@ -111,12 +111,12 @@ pub struct ClassMaps {
     pub values: Vec<f32>,
 }
 
-/// A window of an image, and the pixels within it that it answers for.
+/// A window of an image, and the pixels within it that it computes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tile {
-    /// What is looked at.
+    /// What the network is given.
     pub window: Window,
-    /// Rows and columns of the window that no other answers for.
+    /// Rows and columns of the window that no other computes.
     pub inner: [Range<usize>; 2],
 }
 
@@ -167,7 +167,7 @@ impl ClassMaps {
         self.values.chunks_exact(self.grid[0] * self.grid[1])
     }
 
-    /// Copies the cells that a window answers for.
+    /// Copies the cells that a window computes.
     fn take_inner(&mut self, maps: &[f32], down: &Span, across: &Span, stride: usize) {
         let [rows, columns] = self.grid;
         let height = down.pixels.len().div_ceil(stride);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tile_smaller_than_its_halo_still_answers_for_a_cell() {
+    fn a_tile_smaller_than_its_halo_still_computes_a_cell() {
         let spans = Tiling { tile: 16, halo: Some(64) }.spans(300, 16);
         assert_eq!(spans.len(), 19);
     }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_answer_for_every_pixel_once() {
+    fn tiles_compute_every_pixel_once() {
         let (size, tiling) = ([150, 211], Tiling { tile: 100, halo: Some(20) });
         let mut seen = vec![0; 150 * 211];
         for Tile { window, inner: [rows, columns] } in tiles(size, 32, tiling) {

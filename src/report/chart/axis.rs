@@ -17,7 +17,7 @@ pub(super) struct Tick {
 
 /// What decides an axis apart from the data.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wish {
+pub(super) struct AxisOptions {
     /// The range asked for; one that cannot be drawn is ignored.
     pub(super) range: Option<(f64, f64)>,
     /// At most this many intervals between ticks, at least four.
@@ -35,18 +35,18 @@ pub(super) fn drawable(value: f64) -> bool {
 
 impl Axis {
     /// The axis for `values`, of which those that cannot be drawn are left out.
-    pub(super) fn over(values: impl Iterator<Item = f64>, wish: Wish) -> Self {
-        let asked = wish.range.filter(|&(low, high)| {
+    pub(super) fn over(values: impl Iterator<Item = f64>, options: AxisOptions) -> Self {
+        let asked = options.range.filter(|&(low, high)| {
             drawable(low) && drawable(high) && low < high && (low, high) == widened(low, high)
         });
         let (low, high) = asked.unwrap_or_else(|| extent(values));
-        let mut step = Step::covering(high - low, wish.intervals);
-        if wish.whole && step.exponent < 0 {
+        let mut step = Step::covering(high - low, options.intervals);
+        if options.whole && step.exponent < 0 {
             step = Step { mantissa: 1, exponent: 0 };
         }
         let (mut first, mut last) = step.multiples_within(low, high);
         let (mut low, mut high) = (low, high);
-        if wish.rounded && asked.is_none() {
+        if options.rounded && asked.is_none() {
             (first, last) = step.multiples_around(low, high);
             (low, high) = (low.min(step.times(first)), high.max(step.times(last)));
         }
@@ -138,39 +138,42 @@ mod tests {
 
     use super::*;
 
-    const WISH: Wish = Wish { range: None, intervals: 5, rounded: false, whole: false };
+    const OPTIONS: AxisOptions =
+        AxisOptions { range: None, intervals: 5, rounded: false, whole: false };
 
     #[test]
     fn ticks_are_multiples_of_one_two_or_five() {
-        assert_eq!(labels(&[0.0, 1.0], WISH), ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
-        assert_eq!(labels(&[0.0, 10.0], WISH), ["0", "2", "4", "6", "8", "10"]);
-        assert_eq!(labels(&[3.0, 47.0], WISH), ["10", "20", "30", "40"]);
-        assert_eq!(labels(&[-0.07, 0.11], WISH), ["-0.05", "0", "0.05", "0.10"]);
+        assert_eq!(labels(&[0.0, 1.0], OPTIONS), ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        assert_eq!(labels(&[0.0, 10.0], OPTIONS), ["0", "2", "4", "6", "8", "10"]);
+        assert_eq!(labels(&[3.0, 47.0], OPTIONS), ["10", "20", "30", "40"]);
+        assert_eq!(labels(&[-0.07, 0.11], OPTIONS), ["-0.05", "0", "0.05", "0.10"]);
     }
 
     #[test]
     fn very_large_and_very_small_numbers_are_written_with_powers_of_ten() {
-        let large = labels(&[0.0, 2.4e6], WISH);
+        let large = labels(&[0.0, 2.4e6], OPTIONS);
         assert_eq!(large, ["0", "5e5", "1.0e6", "1.5e6", "2.0e6"]);
-        assert_eq!(labels(&[1e-7, 4e-7], WISH), ["1e-7", "2e-7", "3e-7", "4e-7"]);
+        assert_eq!(labels(&[1e-7, 4e-7], OPTIONS), ["1e-7", "2e-7", "3e-7", "4e-7"]);
     }
 
     #[test]
     fn a_rounded_axis_ends_on_ticks() {
-        let axis = Axis::over([0.13, 0.87].into_iter(), Wish { rounded: true, ..WISH });
+        let axis = Axis::over([0.13, 0.87].into_iter(), AxisOptions { rounded: true, ..OPTIONS });
         assert_eq!((axis.low, axis.high), (0.0, 1.0));
         assert_eq!(axis.ticks.len(), 6);
     }
 
     #[test]
     fn counts_get_no_ticks_between_whole_numbers() {
-        assert_eq!(labels(&[1.0, 3.0], Wish { whole: true, ..WISH }), ["1", "2", "3"]);
-        assert_eq!(labels(&[7.0], Wish { whole: true, ..WISH }), ["7"]);
+        assert_eq!(labels(&[1.0, 3.0], AxisOptions { whole: true, ..OPTIONS }), ["1", "2", "3"]);
+        assert_eq!(labels(&[7.0], AxisOptions { whole: true, ..OPTIONS }), ["7"]);
     }
 
     #[test]
     fn a_range_asked_for_is_kept_if_it_can_be_drawn() {
-        let asked = |range| Axis::over([2.0, 4.0].into_iter(), Wish { range: Some(range), ..WISH });
+        let asked = |range| {
+            Axis::over([2.0, 4.0].into_iter(), AxisOptions { range: Some(range), ..OPTIONS })
+        };
         assert_eq!(asked((0.0, 1.0)).low, 0.0);
         for impossible in [(1.0, 0.0), (1.0, 1.0), (f64::NAN, 1.0), (0.0, f64::INFINITY)] {
             assert_eq!(asked(impossible).low, 2.0, "{impossible:?}");
@@ -189,7 +192,7 @@ mod tests {
         fn ticks_cover_any_range_evenly(
             a in prop::num::f64::ANY, b in prop::num::f64::ANY, intervals in 4_u32..12, rounded: bool
         ) {
-            let axis = Axis::over([a, b].into_iter(), Wish { intervals, rounded, ..WISH });
+            let axis = Axis::over([a, b].into_iter(), AxisOptions { intervals, rounded, ..OPTIONS });
             prop_assert!(axis.low.is_finite() && axis.high.is_finite() && axis.low < axis.high);
             prop_assert!((1..=intervals as usize + 3).contains(&axis.ticks.len()));
             for pair in axis.ticks.windows(2) {
@@ -204,8 +207,8 @@ mod tests {
         }
     }
 
-    fn labels(values: &[f64], wish: Wish) -> Vec<String> {
-        let axis = Axis::over(values.iter().copied(), wish);
+    fn labels(values: &[f64], options: AxisOptions) -> Vec<String> {
+        let axis = Axis::over(values.iter().copied(), options);
         axis.ticks.into_iter().map(|tick| tick.label).collect()
     }
 }

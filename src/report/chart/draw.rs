@@ -2,7 +2,7 @@
 
 use super::{
     Chart, Style,
-    axis::{Axis, Wish, drawable},
+    axis::{Axis, AxisOptions, drawable},
     plot::{Area, Plot},
 };
 use crate::report::svg::{Anchor, LINE_HEIGHT, Paint, Svg, TextStyle, fit_text, text_width};
@@ -81,7 +81,7 @@ pub(super) fn grid(columns: usize, charts: &[Chart], width: f32, data_height: f3
 fn y_axis(chart: &Chart, height: f32) -> Axis {
     let values = chart.series.iter().flat_map(|series| &series.points).map(|point| point.1);
     let intervals = ((height / TICK_SPACING.1) as u32).clamp(4, 10);
-    Axis::over(values, Wish { range: chart.y_range, intervals, rounded: true, whole: false })
+    Axis::over(values, AxisOptions { range: chart.y_range, intervals, rounded: true, whole: false })
 }
 
 fn x_axis(chart: &Chart, width: f32) -> Axis {
@@ -91,7 +91,7 @@ fn x_axis(chart: &Chart, width: f32) -> Axis {
     };
     let whole = chart.x_range.is_none() && values().all(|x| x.fract() == 0.0);
     let intervals = ((width / TICK_SPACING.0) as u32).clamp(4, 10);
-    Axis::over(values(), Wish { range: chart.x_range, intervals, rounded: false, whole })
+    Axis::over(values(), AxisOptions { range: chart.x_range, intervals, rounded: false, whole })
 }
 
 /// The names of the chart and of its axes, where they are given.

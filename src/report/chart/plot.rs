@@ -15,7 +15,7 @@ const SHORT: usize = 30;
 const NEAR: f32 = 0.7;
 
 /// Shares of the two axes; the data's rectangle is `[0, 1] × [0, 1]`.
-type Place = (f64, f64);
+type Point = (f64, f64);
 
 /// A rectangle of the drawing, in pixels.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +55,7 @@ impl Plot {
     }
 
     /// One-pixel lines are kept on half pixels, where they are crisp.
-    fn grid_line(&self, places: [Place; 2], svg: &mut Svg) {
+    fn grid_line(&self, places: [Point; 2], svg: &mut Svg) {
         let crisp = |(x, y): (f32, f32)| (x.floor() + 0.5, y.floor() + 0.5);
         svg.line(&places.map(|place| crisp(self.pixel(place))), Paint::Line, 1.0, "");
     }
@@ -90,13 +90,13 @@ impl Plot {
         }
     }
 
-    fn place(&self, (x, y): (f64, f64)) -> Place {
+    fn place(&self, (x, y): (f64, f64)) -> Point {
         // Far beyond the border all places look alike; the limit keeps clipping exact.
         let limited = |share: f64| share.clamp(-1e6, 1e6);
         (limited(self.x.share(x)), limited(self.y.share(y)))
     }
 
-    fn pixel(&self, (x, y): Place) -> (f32, f32) {
+    fn pixel(&self, (x, y): Point) -> (f32, f32) {
         let Area { x: left, y: top, width, height } = self.area;
         (left + x as f32 * width, top + (1.0 - y as f32) * height)
     }
@@ -116,14 +116,14 @@ fn thinned(points: &[(f32, f32)]) -> Vec<(f32, f32)> {
 }
 
 /// Whether a place is within the data's rectangle, give or take a rounding error.
-fn inside((x, y): Place) -> bool {
+fn inside((x, y): Point) -> bool {
     let range = -1e-6..=1.0 + 1e-6;
     range.contains(&x) && range.contains(&y)
 }
 
 /// The parts of a curve within the data's rectangle.
-fn pieces(run: &[Place]) -> Vec<Vec<Place>> {
-    let mut pieces: Vec<Vec<Place>> = Vec::new();
+fn pieces(run: &[Point]) -> Vec<Vec<Point>> {
+    let mut pieces: Vec<Vec<Point>> = Vec::new();
     for ends in run.windows(2) {
         let Some((from, to)) = clip(ends[0], ends[1]) else { continue };
         match pieces.last_mut() {
@@ -135,7 +135,7 @@ fn pieces(run: &[Place]) -> Vec<Vec<Place>> {
 }
 
 /// The part of a segment within the data's rectangle (Liang and Barsky's algorithm).
-fn clip(from: Place, to: Place) -> Option<(Place, Place)> {
+fn clip(from: Point, to: Point) -> Option<(Point, Point)> {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let (mut enter, mut leave) = (0.0_f64, 1.0_f64);
     let borders = [(-dx, from.0), (dx, 1.0 - from.0), (-dy, from.1), (dy, 1.0 - from.1)];

@@ -8,7 +8,7 @@ use crate::{
     report::{Report, document::name_of},
 };
 
-/// An answer that a report gives, if the question makes sense for it.
+/// What a report says of a condition, if it applies to it.
 type Fact = fn(&Report) -> Option<String>;
 
 /// What must agree for scores to share a table.
@@ -18,7 +18,7 @@ const FACTS: [(&str, Fact); 8] = [
     ("classes", |report| Some(report.class_names().join(", "))),
     ("foreground of the truth", |report| Some(name_of(&report.conditions.truth_rule))),
     ("threshold", |report| Some(threshold(report))),
-    ("class of class-dependent masks", |report| Some(told(report).to_owned())),
+    ("class of class-dependent masks", |report| Some(mask_class(report).to_owned())),
     ("Dice of two empty masks", |report| Some(name_of(&report.evaluation.scores.protocol.empty))),
     // Maps that were not refined go beside refined ones; that is the point of a table.
     ("CRF", |report| report.conditions.crf.map(|crf| crf.name().to_owned())),
@@ -26,8 +26,10 @@ const FACTS: [(&str, Fact); 8] = [
 
 /// How all reports were measured, a sentence each; an error names everything they differ in.
 pub(super) fn conditions(entries: &[Entry]) -> Result<Vec<String>> {
-    let differences: Vec<String> =
-        FACTS.iter().filter_map(|(question, fact)| difference(entries, question, *fact)).collect();
+    let differences: Vec<String> = FACTS
+        .iter()
+        .filter_map(|(condition, fact)| difference(entries, condition, *fact))
+        .collect();
     if !differences.is_empty() {
         return Err(Error::Mismatch(differences));
     }
@@ -45,7 +47,7 @@ pub(super) fn conditions(entries: &[Entry]) -> Result<Vec<String>> {
             scores.images_with_truth
         ),
         format!("threshold {}", threshold(&entries[0].report)),
-        format!("class-dependent masks are of the {}", told(&entries[0].report)),
+        format!("class-dependent masks are of the {}", mask_class(&entries[0].report)),
     ];
     let crf = entries.iter().find_map(|entry| entry.report.conditions.crf);
     sentences
@@ -64,26 +66,26 @@ pub(super) fn conditions(entries: &[Entry]) -> Result<Vec<String>> {
 }
 
 /// What a fact is in which reports, if they do not agree.
-fn difference(entries: &[Entry], question: &str, fact: Fact) -> Option<String> {
-    let mut answers: Vec<(String, Vec<String>)> = Vec::new();
+fn difference(entries: &[Entry], condition: &str, fact: Fact) -> Option<String> {
+    let mut values: Vec<(String, Vec<String>)> = Vec::new();
     for entry in entries {
-        let Some(answer) = fact(&entry.report) else { continue };
+        let Some(value) = fact(&entry.report) else { continue };
         let folder = format!("`{}`", entry.folder.display());
-        match answers.iter_mut().find(|(known, _)| *known == answer) {
+        match values.iter_mut().find(|(known, _)| *known == value) {
             Some((_, folders)) => folders.push(folder),
-            None => answers.push((answer, vec![folder])),
+            None => values.push((value, vec![folder])),
         }
     }
-    let each = |(answer, folders): &(String, Vec<String>)| {
+    let each = |(value, folders): &(String, Vec<String>)| {
         let more = if folders.len() > 1 {
             format!(" and {} more", folders.len() - 1)
         } else {
             String::new()
         };
-        format!("{answer} in {}{more}", folders[0])
+        format!("{value} in {}{more}", folders[0])
     };
-    let all = answers.iter().map(each).collect::<Vec<_>>().join("; ");
-    (answers.len() > 1).then(|| format!("{question}: {all}"))
+    let all = values.iter().map(each).collect::<Vec<_>>().join("; ");
+    (values.len() > 1).then(|| format!("{condition}: {all}"))
 }
 
 /// How many images, and a number that changes when they or their labels do.
@@ -102,6 +104,6 @@ fn threshold(report: &Report) -> String {
     report.evaluation.scores.protocol.threshold.rule().to_string()
 }
 
-fn told(report: &Report) -> &'static str {
+fn mask_class(report: &Report) -> &'static str {
     if report.conditions.oracle_label { "true class (oracle)" } else { "predicted class" }
 }

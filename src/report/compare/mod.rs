@@ -1,4 +1,4 @@
-//! Several evaluations beside each other: the tables of the paper, and what they look like.
+//! Several evaluations beside each other: the tables of the paper, and their masks.
 //!
 //! ```text
 //! report.json ─▶ Entry ─▶ agree ─▶ Setup ─┬─▶ Table ─▶ Markdown, CSV, LaTeX, HTML

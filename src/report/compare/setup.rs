@@ -12,7 +12,7 @@ use crate::{
 /// What a row is to the others; rows are ordered by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Answers without looking.
+    /// A rule that ignores the image.
     Trivial,
     /// Learns from labels.
     Baseline,

@@ -18,12 +18,12 @@ pub struct ThumbnailFile {
     /// For messages.
     folder: PathBuf,
     /// Where each thumbnail starts and how long its parts are.
-    places: Vec<Place>,
+    places: Vec<Offsets>,
     end: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Offsets {
     start: u64,
     image: usize,
     map: usize,
@@ -41,7 +41,7 @@ impl ThumbnailFile {
     /// Adds the next thumbnail.
     pub fn push(&mut self, thumbnail: &Thumbnail) -> Result<()> {
         let Thumbnail { image, map, truth } = thumbnail;
-        self.places.push(Place {
+        self.places.push(Offsets {
             start: self.end,
             image: image.len(),
             map: map.len(),
@@ -56,7 +56,7 @@ impl ThumbnailFile {
 
     /// Reads an thumbnail back.
     pub fn get(&mut self, index: usize) -> Result<Thumbnail> {
-        let Place { start, image, map, truth } = self.places[index];
+        let Offsets { start, image, map, truth } = self.places[index];
         let mut parts = [image, map, truth.unwrap_or(0)].map(|length| vec![0; length]);
         let mut read = || {
             self.part.file.seek(SeekFrom::Start(start))?;

@@ -80,7 +80,7 @@ impl Check {
     }
 }
 
-/// The answer for people.
+/// The output for people.
 struct Table<'a> {
     dataset: &'a Dataset,
     inspection: &'a Inspection,

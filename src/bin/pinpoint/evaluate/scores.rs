@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::ui::{pad_left, pad_right};
 
-/// The answer for programs.
+/// The output for programs.
 pub(super) fn document(report: &Report, folder: Option<&Path>) -> anyhow::Result<Value> {
     let mut document = serde_json::to_value(&report.evaluation.scores).context("plain data")?;
     document["method"] = json!(report.method);
@@ -20,7 +20,7 @@ pub(super) fn document(report: &Report, folder: Option<&Path>) -> anyhow::Result
     Ok(document)
 }
 
-/// The answer for people.
+/// The output for people.
 pub(super) fn table(report: &Report) -> Vec<String> {
     let scores = &report.evaluation.scores;
     let mut lines = vec![format!(

@@ -32,7 +32,7 @@ impl Inputs {
     /// Finds the images that were asked for; `list` is read where `-` is asked for.
     ///
     /// Folders are searched with all folders below. Neither they nor patterns lead into `out`,
-    /// which holds earlier answers.
+    /// which holds earlier predictions.
     pub(super) fn find(
         asked: &[PathBuf],
         out: &Path,

@@ -18,7 +18,7 @@ use pinpoint::{
     },
     metrics::{ScoreMap, regions_at},
     report::{
-        boxes::Found,
+        boxes::ImageRegions,
         overlay,
         picture::{encode_grey_png, encode_png},
     },
@@ -231,7 +231,8 @@ impl<'a> Writer<'a> {
         if let Some(format) = boxes {
             let regions = prediction.regions();
             let size = (line.width, line.height);
-            let found = Found { image: &line.image, size, class: line.class, regions: &regions };
+            let found =
+                ImageRegions { image: &line.image, size, class: line.class, regions: &regions };
             let (ending, text) = match format {
                 BoxFormat::Json => ("_boxes.json", found.to_json()),
                 BoxFormat::Csv => ("_boxes.csv", found.to_csv()),

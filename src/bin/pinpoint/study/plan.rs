@@ -149,19 +149,19 @@ impl Job {
         }
     }
 
-    /// Roughly how many images are looked at and learned from, with `images` to train on.
+    /// Roughly how many passes over an image are made, with `images` to train on.
     pub(super) fn effort(&self, images: usize) -> u64 {
         let Work::Train(config) = &self.work else { return 0 };
-        // A probe looks at each image once; its heads take about as long again.
+        // A probe passes each image once; its heads take about as long again.
         let passes = if config.method == "probe" { 2 } else { config.train.epochs };
         (passes * images) as u64 * passes_per_image(config)
     }
 }
 
-/// Roughly how many times a step of training looks at each image.
+/// Roughly how many passes a step of training makes over each image.
 pub(super) fn passes_per_image(config: &Config) -> u64 {
     match config.method.as_str() {
-        // The first look, one per round, and the classifier's at two smaller halves.
+        // The first localizer pass, one per round, and the classifier's at two smaller halves.
         "minmax" => config.erase.rounds as u64 + 2,
         _ => 1,
     }

@@ -17,7 +17,7 @@ pub(super) struct Shape {
 
 /// Where an image is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place<'a> {
+pub(super) struct Location<'a> {
     pub(super) split: Split,
     /// Nothing if it is not in the folder of a class.
     pub(super) class: Option<&'a str>,
@@ -63,7 +63,7 @@ impl Shape {
     }
 
     /// Where the images of a folder belong; nothing if they are not meant.
-    pub(super) fn place<'a>(&self, folders: &'a [String]) -> Option<Place<'a>> {
+    pub(super) fn place<'a>(&self, folders: &'a [String]) -> Option<Location<'a>> {
         if self.holds_masks(folders)
             || self.images_folder.as_ref().is_some_and(|name| folders.first() != Some(name))
         {
@@ -71,10 +71,10 @@ impl Shape {
         }
         let meaning = self.meaning(folders);
         if !self.has_splits {
-            return Some(Place { split: Split::Train, class: meaning.first().copied() });
+            return Some(Location { split: Split::Train, class: meaning.first().copied() });
         }
         let split = meaning.first().and_then(|name| split_named(name))?;
-        Some(Place { split, class: meaning.get(1).copied() })
+        Some(Location { split, class: meaning.get(1).copied() })
     }
 
     /// Whether a file is an image right in the folder of a class.

@@ -2,7 +2,7 @@
 //!
 //! Tiles are transformed, multiplied and transformed back in blocks. Where there are many, each
 //! block is one task and stays within its core's cache; where there are few, every step is shared
-//! out among the cores, and so it is where kernels are evaluated anew, once for many blocks. All
+//! out among the cores, and so it is where kernels are evaluated on the fly, once for many blocks. All
 //! compute every value in the same order.
 
 use std::ops::Range;
@@ -34,10 +34,10 @@ const MAX_TILES: usize = 48;
 const BLOCK_FLOATS: usize = 112 * 1024;
 /// With fewer blocks, each step is shared out instead.
 const MANY_BLOCKS: usize = 8;
-/// Blocks for which kernels are evaluated anew: enough to make that cheap.
-const ANEW_BLOCKS: usize = 6;
-/// Source channels whose kernels are evaluated anew at a time, to stay within a second-level cache.
-const ANEW_SOURCES: usize = 128;
+/// Blocks for which kernels are evaluated on the fly: enough to make that cheap.
+const ON_THE_FLY_BLOCKS: usize = 6;
+/// Source channels whose kernels are evaluated on the fly at a time, to stay within a second-level cache.
+const ON_THE_FLY_SOURCES: usize = 128;
 
 /// One pass over a batch.
 pub(crate) struct Pass<'a> {
@@ -93,8 +93,8 @@ impl<'a> Pass<'a> {
             }
             Points::Kept(_) => self.run_in_steps(0..blocks, result, moments),
             Points::OnTheFly(_) => {
-                for first in (0..blocks).step_by(ANEW_BLOCKS) {
-                    let some = first..blocks.min(first + ANEW_BLOCKS);
+                for first in (0..blocks).step_by(ON_THE_FLY_BLOCKS) {
+                    let some = first..blocks.min(first + ON_THE_FLY_BLOCKS);
                     self.run_in_steps(some, result, moments);
                 }
             }
@@ -117,7 +117,7 @@ impl<'a> Pass<'a> {
                 }),
                 Points::OnTheFly(weights) => {
                     (0..self.weights.panels()).into_par_iter().with_max_len(1).for_each(|panel| {
-                        self.weights.isa().run(MultiplyAnew { stage, weights, panel });
+                        self.weights.isa().run(MultiplyOnTheFly { stage, weights, panel });
                     });
                 }
             }
@@ -311,23 +311,23 @@ impl Kernel for Multiply<'_> {
 }
 
 /// Step two with kernels evaluated on the way: one panel of result channels.
-struct MultiplyAnew<'a> {
+struct MultiplyOnTheFly<'a> {
     stage: &'a Stage<'a>,
     weights: &'a PackedWeights,
     panel: usize,
 }
 
-impl Kernel for MultiplyAnew<'_> {
+impl Kernel for MultiplyOnTheFly<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let Self { stage, weights, panel } = self;
         let (channels, lanes) = (weights.source_channels(), stage.pass.lanes());
-        let step = ANEW_SOURCES * lanes + GAP;
+        let step = ON_THE_FLY_SOURCES * lanes + GAP;
         let mut kernels = scratch::floats(POINTS * step);
-        for from in (0..channels).step_by(ANEW_SOURCES) {
-            let depth = from..channels.min(from + ANEW_SOURCES);
+        for from in (0..channels).step_by(ON_THE_FLY_SOURCES) {
+            let depth = from..channels.min(from + ON_THE_FLY_SOURCES);
             evaluate_panel::<S, V>(simd, weights, panel, depth.clone(), &mut kernels, step);
             for point in 0..POINTS {
                 // SAFETY: this step follows the one that writes the inputs.
