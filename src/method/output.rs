@@ -1,6 +1,8 @@
-//! What a network says about one image.
+//! What a network gives for an image.
 
-/// Class probabilities and pixel scores of one image.
+/// Class probabilities and pixel scores of one image: what the network gave and no more.
+///
+/// A [`Prediction`](crate::Prediction) is what is made of it for a user: refined, cut and named.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelOutput {
     /// Probability of each class, by the classifier; none for a method without one.

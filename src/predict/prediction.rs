@@ -5,7 +5,10 @@ use crate::{
     metrics::{Component, ScoreMap, boxes_at},
 };
 
-/// Class, pixel scores and mask of one image.
+/// Class, pixel scores and mask of one image: refined, cut and named, for whoever asked for them.
+///
+/// Evaluation scores the [`ModelOutput`](crate::method::ModelOutput) that this is made of, since
+/// it refines and cuts on other threads and at many thresholds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
     /// Width and height of the image.

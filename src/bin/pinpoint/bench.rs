@@ -13,7 +13,7 @@ use pinpoint::{
     device,
     method::{
         dropout::Dropout,
-        minmax::{Step, localize::localize_batch, size::Barrier, trust::Trust},
+        minmax::{Step, localize::localize, size::Barrier, trust::Trust},
     },
     model::{Model, layers::tensor},
     rng::{Purpose, Stream},
@@ -148,7 +148,7 @@ impl Bench {
         let model = Model::new(config, self.classes, device).valid();
         let images = self.images(device);
         self.fastest(|| {
-            localize_batch(&model, config, images.clone());
+            localize(&model, config, images.clone());
         })
     }
 

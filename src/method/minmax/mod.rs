@@ -26,12 +26,7 @@ pub mod tiled;
 use burn::tensor::{Device, Tensor};
 
 pub use self::step::{Outcome, Step};
-use self::{
-    localize::{BatchOutput, localize_batch},
-    size::Barrier,
-    tiled::localize_tiled,
-    trust::Trust,
-};
+use self::{localize::localize, size::Barrier, tiled::localize_tiled, trust::Trust};
 use super::{
     dropout::Dropout,
     learner::{
@@ -108,14 +103,18 @@ impl Learner for Minmax {
         label: &usize,
         context: &StepContext<'_>,
     ) -> ImageValidation {
-        let BatchOutput { classifier, localizer, .. } =
-            localize_batch(model, context.config, input(image, context.device));
-        let mistake = |found: &[f32]| f64::from(u8::from(most_probable(found) != *label));
+        let output = localize(model, context.config, input(image, context.device));
+        let score = |probabilities: Option<Vec<f32>>| {
+            let probabilities = probabilities.expect("both heads name a class");
+            let is_wrong = most_probable(&probabilities) != *label;
+            (f64::from(u8::from(is_wrong)), negative_log_likelihood(&probabilities, *label))
+        };
+        let (mistake, loss) = score(output.classifier);
+        let (localizer_mistake, localizer_loss) = score(output.localizer);
         ImageValidation {
-            mistake: mistake(&classifier),
-            localizer_mistake: Some(mistake(&localizer)),
-            loss: negative_log_likelihood(&classifier, *label)
-                + negative_log_likelihood(&localizer, *label),
+            mistake,
+            localizer_mistake: Some(localizer_mistake),
+            loss: loss + localizer_loss,
         }
     }
 
@@ -127,8 +126,7 @@ impl Learner for Minmax {
         _class: Option<usize>,
         config: &Config,
     ) -> ModelOutput {
-        let BatchOutput { classifier, localizer, masks } = localize_batch(model, config, image);
-        ModelOutput { classifier: Some(classifier), localizer: Some(localizer), scores: masks }
+        localize(model, config, image)
     }
 
     fn localize_tiled(

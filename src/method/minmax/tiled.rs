@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// What [`localize_batch`](super::localize::localize_batch) gives, for an image too large to be
+/// What [`localize`](super::localize::localize) gives, for an image too large to be
 /// held; scores are at the image's own size.
 pub fn localize_tiled(
     model: &Model,
@@ -152,7 +152,7 @@ mod tests {
         config::{Backbone, Normalization, PreprocessConfig},
         data::preprocess::{EvalGeometry, Normalizer},
         device,
-        method::minmax::localize::localize_batch,
+        method::minmax::localize::localize,
         rng::{Purpose, Stream},
     };
 
@@ -192,16 +192,16 @@ mod tests {
         let large = LargeImage::new(&image, geometry, &normalizer);
         let shape = [1, 3, size.1 as usize, size.0 as usize];
         let whole = tensor(large.input().whole(), shape, &device);
-        let expected = localize_batch(&model, config, whole);
+        let expected = localize(&model, config, whole);
         let found = localize_tiled(&model, config, large, tiling, &device);
 
         let farthest = |a: &[f32], b: &[f32]| -> f32 {
             assert_eq!(a.len(), b.len());
             a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
         };
-        let classifier = farthest(&found.classifier.unwrap(), &expected.classifier);
-        let localizer = farthest(&found.localizer.unwrap(), &expected.localizer);
-        [farthest(&found.scores, &expected.masks), classifier.max(localizer)]
+        let classifier = farthest(&found.classifier.unwrap(), &expected.classifier.unwrap());
+        let localizer = farthest(&found.localizer.unwrap(), &expected.localizer.unwrap());
+        [farthest(&found.scores, &expected.scores), classifier.max(localizer)]
     }
 
     #[test]
