@@ -39,11 +39,15 @@ fn layer(isa: Isa, batch: usize, side: usize, channels: usize) {
         best(|| batch_norm::normalize(isa, &norm, &input, Some(&residual), true, &mut output));
     let backward = best(|| {
         let relu = Activation::Relu;
-        batch_norm::backward(isa, &norm, &mut values, relu, &mut grad, false);
+        batch_norm::backward(isa, &norm, &mut values, relu, &mut grad, false, |part| {
+            Some(part.clone())
+        });
     });
     let both = best(|| {
         let relu = Activation::ReluOf(&output);
-        batch_norm::backward(isa, &norm, &mut values, relu, &mut grad, true);
+        batch_norm::backward(isa, &norm, &mut values, relu, &mut grad, true, |part| {
+            Some(part.clone())
+        });
     });
     println!(
         "{batch}x{side}x{side}x{channels}: moments {measure:.2}, relu(norm) {forward:.2}, \

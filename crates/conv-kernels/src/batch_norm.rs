@@ -9,7 +9,7 @@ mod moments;
 mod normalize;
 
 pub use self::{
-    backward::{Activation, Sums, backward, backward_in_parts, backward_running},
+    backward::{Activation, Sums, backward},
     fold::fold,
     moments::Moments,
     normalize::normalize,

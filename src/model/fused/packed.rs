@@ -63,10 +63,7 @@ impl Packed {
         weights: &FlexTensor,
         work: impl FnOnce(&PackedWeights) -> T,
     ) -> T {
-        let make = |values: &[f32]| {
-            PackedWeights::forward(Isa::detect(), filter, Algorithm::frugal(filter), values)
-        };
-        work(lock(&self.forward).of(weights, make))
+        work(lock(&self.forward).of(weights, filter, PackedWeights::forward))
     }
 
     /// Does `work` with the weights prepared for the gradient of the input.
@@ -76,14 +73,9 @@ impl Packed {
         weights: &FlexTensor,
         work: impl FnOnce(&PackedWeights) -> T,
     ) -> T {
-        let make = |values: &[f32]| {
-            PackedWeights::backward_data(Isa::detect(), filter, Algorithm::frugal(filter), values)
-        };
-        work(lock(&self.backward).of(weights, make))
+        work(lock(&self.backward).of(weights, filter, PackedWeights::backward_data))
     }
-}
 
-impl Packed {
     /// Does `work` with the convolution that has taken in its batch norm.
     ///
     /// `sources` are weights, gamma, beta, mean and variance.
@@ -128,7 +120,8 @@ impl Slot {
     fn of(
         &mut self,
         weights: &FlexTensor,
-        make: impl FnOnce(&[f32]) -> PackedWeights,
+        filter: &Filter,
+        pack: fn(Isa, &Filter, Algorithm, &[f32]) -> PackedWeights,
     ) -> &PackedWeights {
         let current = self.source.as_ref().is_some_and(|source| source.is(weights));
         if !current {
@@ -138,7 +131,8 @@ impl Slot {
             }
             self.source = Some(Source::new(weights));
         }
-        self.packed.get_or_insert_with(|| make(values(weights)))
+        let pack = || pack(Isa::detect(), filter, Algorithm::frugal(filter), values(weights));
+        self.packed.get_or_insert_with(pack)
     }
 }
 

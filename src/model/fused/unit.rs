@@ -3,9 +3,7 @@
 use burn::{backend::flex::FlexTensor, tensor::Tensor};
 use conv_kernels::{
     Isa,
-    batch_norm::{
-        Activation, BatchNorm, Moments, Sums, backward_in_parts, backward_running, normalize,
-    },
+    batch_norm::{Activation, BatchNorm, Moments, Sums, backward, normalize},
     conv::{self, Algorithm, Conv, Epilogue, Filter},
 };
 
@@ -153,13 +151,8 @@ impl Convolved {
         let Self { layer, mut values, statistics } = self;
         let norm = layer.norm(&statistics.mean, &statistics.variance);
         let isa = Isa::detect();
-        let (gamma, beta) = match layer.running {
-            None => {
-                let whole = |mine: &Sums| across::sums(&layer.share, mine);
-                backward_in_parts(isa, &norm, &mut values, activation, grad, shortcut, whole)
-            }
-            Some(_) => backward_running(isa, &norm, &mut values, activation, grad, shortcut),
-        };
+        let whole = |mine: &Sums| layer.running.is_none().then(|| across::sums(&layer.share, mine));
+        let (gamma, beta) = backward(isa, &norm, &mut values, activation, grad, shortcut, whole);
         Differentiated { layer, grad: values, gamma, beta }
     }
 }

@@ -30,11 +30,14 @@ pub struct Sums {
     pub pixels: usize,
 }
 
-/// Gradient of a batch norm in training, whose `norm.mean` and `norm.variance` are the batch's own.
+/// Gradient of a batch norm of a batch, or of one part of it.
 ///
 /// `values` are the input, and become its gradient. `grad` is the gradient of the output, and
 /// becomes that of the residual if there was one; else it stays. Returns the gradients of
-/// `gamma` and `beta`.
+/// `gamma` and `beta`, or the part's share of them.
+///
+/// `whole` is given the part's sums and gives those of the whole batch, of which `norm.mean` and
+/// `norm.variance` are; none if these are constants, as in evaluation.
 pub fn backward(
     isa: Isa,
     norm: &BatchNorm<'_>,
@@ -42,54 +45,26 @@ pub fn backward(
     activation: Activation<'_>,
     grad: &mut [f32],
     residual: bool,
-) -> (Vec<f32>, Vec<f32>) {
-    backward_in_parts(isa, norm, values, activation, grad, residual, Sums::clone)
-}
-
-/// The same for one part of a batch, whose `norm.mean` and `norm.variance` are the whole batch's.
-///
-/// `whole` is given the part's sums and gives those of all parts together. Returns the part's
-/// share of the gradients of `gamma` and `beta`.
-pub fn backward_in_parts(
-    isa: Isa,
-    norm: &BatchNorm<'_>,
-    values: &mut [f32],
-    activation: Activation<'_>,
-    grad: &mut [f32],
-    residual: bool,
-    whole: impl FnOnce(&Sums) -> Sums,
+    whole: impl FnOnce(&Sums) -> Option<Sums>,
 ) -> (Vec<f32>, Vec<f32>) {
     let gate = Gate::new(norm, activation);
     let (gamma, beta) = gate.reduce(isa, values, grad);
     let part = Sums { gamma, beta, pixels: values.len() / norm.channels() };
-    let whole = whole(&part);
-    let pixels = whole.pixels as f32;
-    let (scale, inverse) = (&gate.scale, norm.inverse_deviations());
-    let slope = |c: usize| -scale[c] * inverse[c] * whole.gamma[c] / pixels;
-    let offset = |c: usize| -scale[c] * whole.beta[c] / pixels;
-    let terms = Terms {
-        slope: (0..norm.channels()).map(slope).collect(),
-        offset: (0..norm.channels()).map(offset).collect(),
+    let terms = match whole(&part) {
+        None => Terms { slope: vec![0.0; norm.channels()], offset: vec![0.0; norm.channels()] },
+        Some(whole) => {
+            let pixels = whole.pixels as f32;
+            let (scale, inverse) = (&gate.scale, norm.inverse_deviations());
+            let slope = |c: usize| -scale[c] * inverse[c] * whole.gamma[c] / pixels;
+            let offset = |c: usize| -scale[c] * whole.beta[c] / pixels;
+            Terms {
+                slope: (0..norm.channels()).map(slope).collect(),
+                offset: (0..norm.channels()).map(offset).collect(),
+            }
+        }
     };
     gate.spread(isa, &terms, values, grad, residual);
     (part.gamma, part.beta)
-}
-
-/// Gradient of a batch norm in evaluation, whose `norm.mean` and `norm.variance` are constants.
-pub fn backward_running(
-    isa: Isa,
-    norm: &BatchNorm<'_>,
-    values: &mut [f32],
-    activation: Activation<'_>,
-    grad: &mut [f32],
-    residual: bool,
-) -> (Vec<f32>, Vec<f32>) {
-    let gate = Gate::new(norm, activation);
-    let gradients = gate.reduce(isa, values, grad);
-    let none = vec![0.0; norm.channels()];
-    let terms = Terms { slope: none.clone(), offset: none };
-    gate.spread(isa, &terms, values, grad, residual);
-    gradients
 }
 
 /// A batch norm, and what let its values pass.

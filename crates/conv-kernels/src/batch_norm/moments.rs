@@ -39,14 +39,6 @@ impl Moments {
         })
     }
 
-    /// Variance as an estimate for the population, for running averages.
-    ///
-    /// A single pixel has none: its variance is zero, where PyTorch refuses.
-    pub fn unbiased_variance(&self) -> Vec<f32> {
-        let correction = self.count as f64 / (self.count.max(2) - 1) as f64;
-        self.variance.iter().map(|&v| (f64::from(v) * correction) as f32).collect()
-    }
-
     /// Merges blocks of `(rows, origin, sum of differences from it, sum of their squares)`.
     pub(crate) fn merge<'a, I>(channels: usize, count: usize, blocks: impl Fn() -> I) -> Self
     where
@@ -118,7 +110,6 @@ mod tests {
         let moments = Moments::measure(Isa::detect(), &[1.0, 10.0, 3.0, 30.0], 2);
         assert_eq!(moments.mean, [2.0, 20.0]);
         assert_eq!(moments.variance, [1.0, 100.0]);
-        assert_eq!(moments.unbiased_variance(), [2.0, 200.0]);
     }
 
     #[test]

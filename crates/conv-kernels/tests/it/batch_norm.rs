@@ -127,6 +127,7 @@ fn check_gradients(mut case: Case) {
             activation,
             &mut grad_residual,
             case.residual.is_some(),
+            |part| Some(part.clone()),
         );
         let places = 0..input.len();
         let expected: Vec<f64> =
@@ -173,13 +174,14 @@ fn running_statistics_are_constants_to_the_gradient() {
     for activation in [Activation::Relu, Activation::ReluOf(&[4.0, 0.0])] {
         let mut values = [3.0, -1.0];
         let mut grad = [5.0, 7.0];
-        let (gamma, beta) = batch_norm::backward_running(
+        let (gamma, beta) = batch_norm::backward(
             Isa::detect(),
             &norm,
             &mut values,
             activation,
             &mut grad,
             false,
+            |_| None,
         );
         assert_eq!((values, gamma, beta), ([10.0, 0.0], vec![5.0], vec![5.0]));
     }
@@ -199,8 +201,10 @@ fn parts_of_a_batch_that_know_each_other_s_sums_have_the_gradient_of_the_whole()
         epsilon: EPSILON,
     };
     let (mut expected, mut past) = (input.clone(), grad.clone());
+    let relu = Activation::Relu;
+    let alone = |part: &Sums| Some(part.clone());
     let (of_gamma, of_beta) =
-        batch_norm::backward(isa, &norm, &mut expected, Activation::Relu, &mut past, false);
+        batch_norm::backward(isa, &norm, &mut expected, relu, &mut past, false, alone);
 
     let whole = Sums { gamma: of_gamma.clone(), beta: of_beta.clone(), pixels: 10 };
     let (mut found, mut parts) = (Vec::new(), Vec::new());
@@ -210,10 +214,9 @@ fn parts_of_a_batch_that_know_each_other_s_sums_have_the_gradient_of_the_whole()
         let whole = |part: &Sums| {
             assert_eq!(part.pixels, pixels.len());
             parts.push(part.clone());
-            whole.clone()
+            Some(whole.clone())
         };
-        let relu = Activation::Relu;
-        batch_norm::backward_in_parts(isa, &norm, &mut values, relu, &mut grad, false, whole);
+        batch_norm::backward(isa, &norm, &mut values, relu, &mut grad, false, whole);
         found.extend(values);
     }
     assert_eq!(found, expected);

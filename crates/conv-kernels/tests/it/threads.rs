@@ -29,6 +29,7 @@ fn layer(isa: Isa, conv: &Conv) -> Vec<Vec<f32>> {
         Activation::ReluOf(&activated),
         &mut noise(5, conv.output_len()),
         false,
+        |part| Some(part.clone()),
     );
     let mut grad_input = vec![0.0; conv.input_len()];
     let packed = PackedWeights::backward_data(isa, filter, Algorithm::fastest(filter), &weights);
