@@ -1,10 +1,27 @@
-//! Flags that say how masks are read, shared by every verb that reads some.
+//! Flags that say how a dataset is read, shared by every verb that reads one.
 
-use pinpoint::{config::DataConfig, data::MaskRule};
+use std::path::PathBuf;
 
-use crate::choice::named;
+use pinpoint::{
+    config::DataConfig,
+    data::{Layout, MaskRule},
+};
+
+use crate::choice::{self, named};
 
 const MASK_RULES: &[&str] = &["non-zero", "votes", "not-blue", "trimap", "void255"];
+
+/// How the dataset given as `data` is arranged
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct LayoutArgs {
+    /// How the dataset is laid out, if it should not be told from its files
+    #[arg(long, requires = "data", value_parser = choice::layout())]
+    pub(crate) layout: Option<Layout>,
+
+    /// Where the images of list files are, when not beside the lists
+    #[arg(long, requires = "data", value_name = "DIR")]
+    pub(crate) images: Option<PathBuf>,
+}
 
 /// How masks are told from images, and the object from the rest
 #[derive(Debug, Clone, Copy, Default, clap::Args)]

@@ -13,7 +13,7 @@ use anyhow::ensure;
 use clap::builder::PossibleValuesParser;
 use pinpoint::{
     EvaluateRequest, Report,
-    data::{Layout, Split},
+    data::Split,
     metrics::ThresholdRule,
     predict::UNTRAINED,
     refine::Preset,
@@ -24,8 +24,8 @@ use pinpoint::{
 
 use self::scores::{document, table};
 use crate::{
-    choice::{self, PRESETS, named},
-    data_args::MaskArgs,
+    choice::{PRESETS, named},
+    data_args::{LayoutArgs, MaskArgs},
     interrupt::{Interrupt, interrupted},
     machine::use_threads,
     ui::Ui,
@@ -56,13 +56,8 @@ pub(crate) struct Evaluate {
     #[arg(long, value_parser = named::<Split>(SPLITS), default_value = "test")]
     split: Split,
 
-    /// How the dataset is laid out, if it should not be told from its files
-    #[arg(long, requires = "data", value_parser = choice::layout())]
-    layout: Option<Layout>,
-
-    /// Where the images of list files are, when not beside the lists
-    #[arg(long, requires = "data", value_name = "DIR")]
-    images: Option<PathBuf>,
+    #[command(flatten)]
+    layout: LayoutArgs,
 
     #[command(flatten)]
     masks: MaskArgs,
@@ -179,8 +174,8 @@ impl Evaluate {
     }
 
     fn request(&self, run: Option<PathBuf>) -> EvaluateRequest {
-        let Self { layout, images, split, crf, threshold, .. } = self;
-        let (layout, images) = (*layout, images.clone());
+        let Self { layout, split, crf, threshold, .. } = self;
+        let LayoutArgs { layout, images } = layout.clone();
         EvaluateRequest {
             run,
             method: self.method.clone(),

@@ -3,13 +3,12 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use pinpoint::{
-    config::Experiment, data::Layout, metrics::ThresholdRule, model::known::KnownFile,
-    refine::Preset,
+    config::Experiment, metrics::ThresholdRule, model::known::KnownFile, refine::Preset,
 };
 
 use crate::{
-    choice::{self, PRESETS, named},
-    data_args::MaskArgs,
+    choice::{PRESETS, named},
+    data_args::{LayoutArgs, MaskArgs},
     study::{Changes, Study, seed},
     ui::Ui,
     weight_files,
@@ -67,13 +66,8 @@ pub(crate) struct Sweep {
     #[arg(long, requires = "weights")]
     decidability: bool,
 
-    /// How the dataset is arranged, if it cannot be told
-    #[arg(long, value_parser = choice::layout())]
-    layout: Option<Layout>,
-
-    /// Where the images of a CSV dataset are, if not beside it
-    #[arg(long, value_name = "DIR")]
-    images: Option<PathBuf>,
+    #[command(flatten)]
+    layout: LayoutArgs,
 
     #[command(flatten)]
     masks: MaskArgs,
@@ -102,8 +96,8 @@ impl Sweep {
             threshold: self.threshold,
             oracle_label: self.oracle_label,
             decidability: self.decidability,
-            layout: self.layout,
-            images: self.images,
+            layout: self.layout.layout,
+            images: self.layout.images,
             device: self.device,
             threads: self.threads,
         }

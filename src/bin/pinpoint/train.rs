@@ -7,12 +7,11 @@ use std::{
 
 use pinpoint::{
     TrainRequest,
-    data::Layout,
     run::{DataSource, RunDir},
 };
 
 use crate::{
-    choice,
+    data_args::LayoutArgs,
     event_file::EventFile,
     interrupt::Interrupt,
     machine::use_threads,
@@ -36,13 +35,8 @@ pub(crate) struct Train {
     #[command(flatten)]
     overrides: Overrides,
 
-    /// How the dataset is arranged, if it cannot be told
-    #[arg(long, requires = "data", value_parser = choice::layout())]
-    layout: Option<Layout>,
-
-    /// Where the images of a CSV dataset are, if not beside it
-    #[arg(long, requires = "data", value_name = "DIR")]
-    images: Option<PathBuf>,
+    #[command(flatten)]
+    layout: LayoutArgs,
 
     /// Weights to start from: a `.safetensors` or `.pth` file, or what `pinpoint weights get` fetched
     #[arg(long, value_name = "FILE|NAME", value_parser = weight_files::file_or_name())]
@@ -96,8 +90,9 @@ impl Train {
     }
 
     fn request(self) -> anyhow::Result<TrainRequest> {
-        let Self { data, out, overrides, layout, images, weights, device, resume, .. } = self;
+        let Self { data, out, overrides, layout, weights, device, resume, .. } = self;
         let start = weights.as_deref();
+        let LayoutArgs { layout, images } = layout;
         let data = data.map(|path| DataSource { path, layout, images });
         let mut request = match (resume, out) {
             (true, Some(out)) => {

@@ -86,6 +86,20 @@ impl Origin {
     }
 }
 
+impl Entry {
+    /// An image with nothing but masks, if it has any.
+    pub(super) fn new(
+        split: Split,
+        class: impl Into<String>,
+        image: PathBuf,
+        masks: Vec<PathBuf>,
+        origin: Origin,
+    ) -> Self {
+        let class = class.into();
+        Self { split, class, image, masks, ignore: None, boxes: Vec::new(), origin }
+    }
+}
+
 impl Builder {
     pub(super) fn new(layout: Layout, root: &Path) -> Self {
         Self {
@@ -107,6 +121,17 @@ impl Builder {
 
     pub(super) fn problem(&mut self, problem: Problem) {
         self.problems.push(problem);
+    }
+
+    /// What becomes of a row that is wrong: a problem, and nothing else.
+    pub(super) fn reject<T>(
+        &mut self,
+        row: &Origin,
+        kind: ProblemKind,
+        text: impl Into<String>,
+    ) -> Option<T> {
+        self.problem(row.problem(kind, text));
+        None
     }
 
     pub(super) fn note(&mut self, note: impl Into<String>) {
@@ -329,15 +354,8 @@ mod tests {
     use crate::data::layout::tree::{Tree, kinds};
 
     fn entry(tree: &Tree, split: Split, class: &str, image: &str) -> Entry {
-        Entry {
-            split,
-            class: class.to_owned(),
-            image: tree.path(image),
-            masks: Vec::new(),
-            ignore: None,
-            boxes: Vec::new(),
-            origin: Origin::line(&tree.path("list.csv"), 1),
-        }
+        let origin = Origin::line(&tree.path("list.csv"), 1);
+        Entry::new(split, class, tree.path(image), Vec::new(), origin)
     }
 
     /// A dataset of these rows; every image but `gone.png` exists.

@@ -136,8 +136,8 @@ pub(super) fn read(path: &Path) -> Result<Builder> {
                     let origin = Origin::file(list);
                     let written = &picture.file_name;
                     let Some(image) = builder.resolve(&folder, written, &origin) else { continue };
-                    let (class, masks) = (class.to_owned(), Vec::new());
-                    let entry = Entry { split, class, image, masks, ignore: None, boxes, origin };
+                    let entry = Entry::new(split, class, image, Vec::new(), origin);
+                    let entry = Entry { boxes, ..entry };
                     if let Some(truth) = builder.add(entry) {
                         truth.outlines = outlines;
                     }

@@ -144,8 +144,7 @@ fn entry(
     let (split, class, boxes) = match parsed {
         Ok(parsed) => parsed,
         Err((kind, text)) => {
-            builder.problem(origin.problem(kind, format!("image {number} {text}")));
-            return None;
+            return builder.reject(&origin, kind, format!("image {number} {text}"));
         }
     };
     let image = builder.resolve(&home.lists.join("images"), written, &origin)?;
@@ -153,7 +152,7 @@ fn entry(
         Some(folder) => vec![builder.resolve(folder, written, &origin)?.with_extension("png")],
         None => Vec::new(),
     };
-    Some(Entry { split, class, image, masks, ignore: None, boxes, origin })
+    Some(Entry { boxes, ..Entry::new(split, class, image, masks, origin) })
 }
 
 type Parsed<T> = Result<T, (ProblemKind, String)>;

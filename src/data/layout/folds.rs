@@ -99,14 +99,12 @@ fn choose_rule<'a>(builder: &mut Builder, mut masks: impl Iterator<Item = &'a st
 fn entry(builder: &mut Builder, split: Split, row: &Row, origin: Origin) -> Option<Entry> {
     if row.fields.len() != 3 || row.get(0).is_empty() {
         let text = format!("found {} fields in place of `image,mask,class`", row.fields.len());
-        builder.problem(origin.problem(ProblemKind::BadRow, text));
-        return None;
+        return builder.reject(&origin, ProblemKind::BadRow, text);
     }
     let root = builder.root.clone();
     let image = builder.resolve(&root, row.get(0), &origin)?;
     let masks = builder.resolve_masks(&root, row.get(1), &origin)?;
-    let class = row.get(2).to_owned();
-    Some(Entry { split, class, image, masks, ignore: None, boxes: Vec::new(), origin })
+    Some(Entry::new(split, row.get(2), image, masks, origin))
 }
 
 /// The class names in the order of their codes, if there is an encoding.

@@ -32,8 +32,7 @@ const MASK_SUFFIX: &str = "_anno";
 
 /// The folder that holds `Grade.csv`: `path` or a folder in it.
 pub(super) fn home(path: &Path) -> Option<PathBuf> {
-    let here = std::iter::once(path.to_owned());
-    here.chain(path::subfolders(path)).find(|folder| folder.join("Grade.csv").is_file())
+    path::here_or_below(path, |folder| folder.join("Grade.csv").is_file())
 }
 
 pub(super) fn read(path: &Path) -> Result<Builder> {
@@ -62,28 +61,19 @@ fn entry(builder: &mut Builder, row: &Row, grades: &Path) -> Option<Entry> {
         name if name.starts_with("test") => Split::Test,
         _ => {
             let text = format!("name `{name}` starts with neither `train` nor `test`");
-            builder.problem(origin.problem(ProblemKind::BadRow, text));
-            return None;
+            return builder.reject(&origin, ProblemKind::BadRow, text);
         }
     };
     let root = builder.root.clone();
     let Some(image) = builder.image_named(&root, name) else {
         let text = format!("there is no image `{name}` in `{}`", root.display());
-        builder.problem(origin.problem(ProblemKind::MissingImage, text));
-        return None;
+        return builder.reject(&origin, ProblemKind::MissingImage, text);
     };
     let mask_name = format!("{name}{MASK_SUFFIX}");
     let mask = builder.image_named(&root, &mask_name);
-    Some(Entry {
-        split,
-        class: row.get(2).to_owned(),
-        image,
-        // A name that does not exist either is reported as a missing mask.
-        masks: vec![mask.unwrap_or_else(|| root.join(mask_name + ".bmp"))],
-        ignore: None,
-        boxes: Vec::new(),
-        origin,
-    })
+    // A name that does not exist either is reported as a missing mask.
+    let mask = mask.unwrap_or_else(|| root.join(mask_name + ".bmp"));
+    Some(Entry::new(split, row.get(2), image, vec![mask], origin))
 }
 
 fn report_unlisted(builder: &mut Builder, listed: &BTreeSet<String>) {

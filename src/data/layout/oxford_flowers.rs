@@ -31,10 +31,9 @@ const SPLITS: [(&str, Split); 3] =
 
 /// The folder that holds the `.mat` files: `path` or a folder in it.
 pub(super) fn home(path: &Path) -> Option<PathBuf> {
-    let has_lists = |folder: &PathBuf| {
+    path::here_or_below(path, |folder| {
         ["imagelabels.mat", "setid.mat"].iter().all(|list| folder.join(list).is_file())
-    };
-    std::iter::once(path.to_owned()).chain(path::subfolders(path)).find(has_lists)
+    })
 }
 
 pub(super) fn read(path: &Path) -> Result<Builder> {
@@ -88,15 +87,8 @@ fn add(builder: &mut Builder, split: Split, number: f64, labels: &[f64], has_mas
     }
     let image = builder.root.join(format!("jpg/image_{index:05}.jpg"));
     let mask = has_masks.then(|| builder.root.join(format!("segmim/segmim_{index:05}.jpg")));
-    builder.add(Entry {
-        split,
-        class: (label as u64 - 1).to_string(),
-        image,
-        masks: mask.into_iter().collect(),
-        ignore: None,
-        boxes: Vec::new(),
-        origin,
-    });
+    let class = (label as u64 - 1).to_string();
+    builder.add(Entry::new(split, class, image, mask.into_iter().collect(), origin));
 }
 
 #[cfg(test)]

@@ -27,10 +27,9 @@ const LISTS: [(&str, Split); 2] = [("trainval.txt", Split::Train), ("test.txt", 
 
 /// The folder that holds `images/` and `annotations/`: `path` or a folder in it.
 pub(super) fn home(path: &Path) -> Option<PathBuf> {
-    let is_home = |folder: &PathBuf| {
+    path::here_or_below(path, |folder| {
         folder.join("images").is_dir() && folder.join("annotations/trainval.txt").is_file()
-    };
-    std::iter::once(path.to_owned()).chain(path::subfolders(path)).find(is_home)
+    })
 }
 
 pub(super) fn read(path: &Path) -> Result<Builder> {
@@ -84,8 +83,7 @@ fn entry(builder: &mut Builder, split: Split, row: &Row, origin: Origin) -> Opti
     let name = row.get(0);
     let (Some(class), Some(_)) = (breed(name), number(row)) else {
         let text = format!("`{name} {}` is not `Breed_1 class species breed`", row.get(1));
-        builder.problem(origin.problem(ProblemKind::BadRow, text));
-        return None;
+        return builder.reject(&origin, ProblemKind::BadRow, text);
     };
     let root = builder.root.clone();
     let image = builder.resolve(&root.join("images"), &format!("{name}.jpg"), &origin)?;
@@ -94,8 +92,7 @@ fn entry(builder: &mut Builder, split: Split, row: &Row, origin: Origin) -> Opti
         true => vec![builder.resolve(&trimaps, &format!("{name}.png"), &origin)?],
         false => Vec::new(),
     };
-    let class = class.to_owned();
-    Some(Entry { split, class, image, masks, ignore: None, boxes: Vec::new(), origin })
+    Some(Entry::new(split, class, image, masks, origin))
 }
 
 #[cfg(test)]

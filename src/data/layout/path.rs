@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     ffi::OsStr,
-    fs,
+    fs, iter,
     path::{Component, Path, PathBuf},
 };
 
@@ -11,6 +11,11 @@ use crate::error::{Error, Result};
 
 /// Endings that are taken for images, the preferred ones first.
 const IMAGE_EXTENSIONS: [&str; 8] = ["bmp", "png", "tif", "tiff", "jpg", "jpeg", "webp", "gif"];
+
+/// The first folder that is one, of `path` and the folders in it.
+pub(super) fn here_or_below(path: &Path, is_one: impl Fn(&PathBuf) -> bool) -> Option<PathBuf> {
+    iter::once(path.to_owned()).chain(subfolders(path)).find(is_one)
+}
 
 /// What is at a path.
 #[derive(Debug, PartialEq, Eq)]

@@ -166,15 +166,13 @@ fn entry(
             }
             Some(_) => "there is no image in this row".to_owned(),
         };
-        builder.problem(origin.problem(ProblemKind::BadRow, text));
-        return None;
+        return builder.reject(&origin, ProblemKind::BadRow, text);
     };
     let root = builder.root.clone();
     let image = builder.resolve(&root, image, &origin)?;
     let masks =
         builder.resolve_masks(&root, columns.mask.map_or("", |column| row.get(column)), &origin)?;
-    let class = row.get(columns.label).to_owned();
-    Some(Entry { split, class, image, masks, ignore: None, boxes: Vec::new(), origin })
+    Some(Entry::new(split, row.get(columns.label), image, masks, origin))
 }
 
 #[cfg(test)]

@@ -106,8 +106,7 @@ fn entry(builder: &mut Builder, split: Split, name: &str, class: &str) -> Option
         .into_iter()
         .filter_map(|folder| builder.image_named(&root.join(folder), name));
     let masks = masks.take(1).collect();
-    let class = class.to_owned();
-    Some(Entry { split, class, image, masks, ignore: None, boxes: Vec::new(), origin })
+    Some(Entry::new(split, class, image, masks, origin))
 }
 
 #[cfg(test)]

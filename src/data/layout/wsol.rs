@@ -159,7 +159,7 @@ fn entry(builder: &mut Builder, id: &str, listed: Listed) -> Option<Entry> {
             }
         }
     }
-    Some(Entry { split, class: label, image, masks, ignore: ignored, boxes, origin })
+    Some(Entry { ignore: ignored, boxes, ..Entry::new(split, label, image, masks, origin) })
 }
 
 #[cfg(test)]

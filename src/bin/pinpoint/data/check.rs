@@ -6,15 +6,14 @@ use anyhow::ensure;
 use pinpoint::{
     config::DataConfig,
     data::{
-        Dataset, Layout,
+        Dataset,
         check::{Inspection, SplitSummary, Summary, inspect},
     },
 };
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::{
-    choice,
-    data_args::MaskArgs,
+    data_args::{LayoutArgs, MaskArgs},
     ui::{Ui, pad_right},
 };
 
@@ -25,15 +24,11 @@ const SHOWN_CLASSES: usize = 20;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Check {
     /// Dataset: a folder, or a CSV file with a header
-    path: PathBuf,
+    #[arg(value_name = "PATH")]
+    data: PathBuf,
 
-    /// How the dataset is laid out, if it should not be told from its files
-    #[arg(long, value_parser = choice::layout())]
-    layout: Option<Layout>,
-
-    /// Where the images of list files are, when not beside the lists
-    #[arg(long, value_name = "DIR")]
-    images: Option<PathBuf>,
+    #[command(flatten)]
+    layout: LayoutArgs,
 
     #[command(flatten)]
     masks: MaskArgs,
@@ -54,10 +49,10 @@ pub(crate) struct Check {
 impl Check {
     /// Exits with 0 if all is well, 1 if there are problems.
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
-        let Self { path, layout, images, masks, max_megapixels, all, json } = self;
+        let Self { data, layout, masks, max_megapixels, all, json } = self;
         let mut settings = DataConfig { max_megapixels, ..DataConfig::default() };
         masks.apply(&mut settings);
-        let dataset = Dataset::open(&path, &settings.open_options(layout, images))?;
+        let dataset = Dataset::open(&data, &settings.open_options(layout.layout, layout.images))?;
         let progress = ui.progress(dataset.samples().count() as u64, "checking");
         let inspection = inspect(&dataset, max_megapixels, || progress.inc(1));
         progress.finish();
@@ -70,7 +65,7 @@ impl Check {
         ensure!(
             !inspection.sizes.is_empty(),
             "none of the images of `{}` can be read",
-            path.display()
+            data.display()
         );
         let count = inspection.problems.len();
         if count > 0 {

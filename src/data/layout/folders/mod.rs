@@ -97,15 +97,9 @@ pub(super) fn read(path: &Path, mask_names: bool) -> Result<Builder> {
             builder.problem(Problem::of_file(ProblemKind::UnlabelledImage, &file.path, text));
             continue;
         };
-        builder.add(Entry {
-            split: place.split,
-            class: class.to_owned(),
-            image: file.path.clone(),
-            masks: truth.of(index).unwrap_or_else(|| truth.expected(&home, &shape, file)),
-            ignore: None,
-            boxes: Vec::new(),
-            origin: Origin::file(&file.path),
-        });
+        let masks = truth.of(index).unwrap_or_else(|| truth.expected(&home, &shape, file));
+        let origin = Origin::file(&file.path);
+        builder.add(Entry::new(place.split, class, file.path.clone(), masks, origin));
     }
     let is_within = |file: &File| shape.place(&file.folders).is_some_and(|at| at.class.is_some());
     let others: Vec<File> = others.into_iter().filter(is_within).collect();
