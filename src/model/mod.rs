@@ -5,6 +5,9 @@
 //! image × mask ─▶ (half size) ─▶ backbone ─▶ classifier ─▶ scores
 //! ```
 
+/// What a forward pass is for.
+mod pass;
+
 /// The layers residual networks are made of.
 pub mod layers;
 
@@ -61,7 +64,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
-pub use self::layers::{Branch, Pass};
+pub use self::pass::{Branch, Pass};
 use self::{
     mask::{MaskEquation, soft_mask},
     resnet::Resnet,
@@ -119,8 +122,7 @@ impl Model {
         rules: &Rules<'_>,
         keep: Option<&[f32]>,
     ) -> Response {
-        let maps = self.localizer.maps(self.backbone.forward(images, pass));
-        Response { scores: pool(maps.clone(), &rules.pooling(), keep), maps }
+        Response::of(self.localizer.maps(self.backbone.forward(images, pass)), rules, keep)
     }
 
     /// What: the classifier's view of one half of split images.
@@ -133,8 +135,7 @@ impl Model {
     ) -> Response {
         let [_, _, height, width] = images.dims();
         let images = mask::resize(images, rules.classifier_size([height, width]));
-        let maps = self.classifier_maps(images, pass);
-        Response { scores: pool(maps.clone(), &rules.pooling(), keep), maps }
+        Response::of(self.classifier_maps(images, pass), rules, keep)
     }
 
     /// The classifier's maps of images that already have the size of its input.
@@ -150,6 +151,10 @@ impl Model {
 }
 
 impl Response {
+    fn of(maps: Tensor<4>, rules: &Rules<'_>, keep: Option<&[f32]>) -> Self {
+        Self { scores: pool(maps.clone(), &rules.pooling(), keep), maps }
+    }
+
     /// The soft mask the maps amount to, `[B, 1, H, W]`.
     pub fn mask(self, size: [usize; 2], rules: &Rules<'_>) -> Tensor<4> {
         soft_mask(self.scores, self.maps, size, &rules.mask())

@@ -14,7 +14,8 @@ use burn::{
 use super::{
     composed::{channels_first, channels_last},
     init,
-    layers::{After, BatchNorm, Conv, Pass, Shortcut, chain, max_pool},
+    layers::{After, BatchNorm, Conv, Shortcut, chain, max_pool},
+    pass::Pass,
     role::{Layer, Part},
 };
 use crate::config::{Backbone, ModelConfig, Statistics, Stem};
@@ -381,7 +382,7 @@ mod tests {
     use crate::{
         config::Kernels,
         device,
-        model::{layers::Branch, params},
+        model::{Branch, params},
     };
 
     fn resnet(backbone: Backbone, stem: Stem, output_stride: usize) -> Resnet {

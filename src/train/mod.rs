@@ -9,12 +9,13 @@ pub mod schedule;
 /// Weight updates.
 pub mod optimizer;
 
+mod mean_colour;
 mod probe;
+mod start;
 pub(crate) mod together;
 mod validate;
 
 use std::{
-    collections::BTreeMap,
     ops::ControlFlow,
     path::Path,
     time::{Duration, Instant},
@@ -24,17 +25,19 @@ use burn::{module::Module, tensor::Device};
 
 pub use self::event::{EpochRecord, Event, Observer};
 use self::{
+    mean_colour::mean_colour,
     optimizer::Optimizer,
     schedule::learning_rate,
+    start::{Start, impossible},
     together::{FirstRank, require_same_start, require_shareable, summed},
     validate::{Validation, validate},
 };
 use crate::{
     collective::{Ranks, Share},
-    config::{Config, Fill, Keep, PreprocessConfig, Tie},
+    config::{Config, Keep, Tie},
     data::{
         Dataset,
-        loader::{Batches as _, EvalLoader, EvalSettings, Supervision},
+        loader::{Batches as _, Supervision},
     },
     error::{Error, Result},
     method::{
@@ -46,9 +49,7 @@ use crate::{
         Pass, params,
         weights::{self, Arrays},
     },
-    run::{
-        Best, Checkpoint, DataSource, Inputs, Position, RunDir, Sums, WeightsNote, write_atomically,
-    },
+    run::{Best, DataSource, Inputs, Position, RunDir, Sums, WeightsNote, write_atomically},
 };
 
 /// How long a wish to stop may wait for an image that is being decoded.
@@ -151,7 +152,7 @@ fn fit_with<L: Learner>(
             return Ok(Ending::Interrupted);
         }
     }
-    training.finish(observer)
+    training.finish()
 }
 
 /// A run in progress.
@@ -184,47 +185,7 @@ impl<'a, L: Learner> Training<'a, L> {
             .then(|| run.require_inputs(dataset, masks_of, task.weights, task.every_byte))
             .transpose()?;
         let inputs = inputs.map(|inputs| inputs.with_data(task.source));
-        let device = task.device.clone().autodiff();
-        let mut model = learner.network(config, dataset.classes.len(), &device);
-        let mut optimizer = Optimizer::new(config.optimizer.clone());
-        let several = (!ranks.is_alone()).then_some(ranks.size());
-        let mut position = Position::start(dataset, several);
-        match run.restore()? {
-            Some(Checkpoint { weights, memory, position: mut saved, verified }) => {
-                require_same_samples(run, &mut saved, &position, observer)?;
-                if saved.ranks != several {
-                    return Err(other_ranks(run, saved.ranks.unwrap_or(1)));
-                }
-                if !verified {
-                    observer.observe(&Event::Note(
-                        "the checkpoint is of an older version, without checksums: damage to it \
-                         would go unnoticed",
-                    ));
-                }
-                (model, _) = weights::load(model, &run.checkpoint(), weights)?;
-                let updates = saved.updates;
-                optimizer = Optimizer::resume(config.optimizer.clone(), updates, memory);
-                let moved = moved_weights(&model, &saved, config.optimizer.frozen_epochs);
-                optimizer.require_memory_of(&moved).map_err(|problem| impossible(run, problem))?;
-                position = saved;
-            }
-            None if RunDir::exists(run.root()) && task.weights.is_none() => {
-                observer.observe(&Event::Note(
-                    "the run has no checkpoint yet, and starts again from drawn weights",
-                ));
-            }
-            None => match task.weights {
-                Some(path) if L::HAS_BACKBONE => {
-                    let (loaded, report) = weights::load(model, path, weights::read(path)?)?;
-                    model = loaded;
-                    observer.observe(&Event::Note(&report.to_string()));
-                }
-                Some(_) => observer.observe(&Event::Note(
-                    "this method has no backbone to load weights into, and starts from drawn ones",
-                )),
-                None => {}
-            },
-        }
+        let Start { model, optimizer, position } = Start::of(&learner, task, run, observer)?;
         let supervision = L::Supervision::open(dataset, config, task.workers, ranks.part())?;
         position
             .check(config.train.epochs, supervision.batches())
@@ -233,7 +194,7 @@ impl<'a, L: Learner> Training<'a, L> {
             observer.observe(&Event::Note(&note));
         }
         let stop = || observer.wants_to_stop();
-        let Some(mean_colour) = task.mean_colour(stop)? else { return Ok(None) };
+        let Some(mean_colour) = mean_colour(task, stop)? else { return Ok(None) };
         if (position.epoch, position.step) == (0, 0) {
             // An image or a setting that cannot work shows itself in the first batch.
             let mut batches = supervision.epoch(0, 0);
@@ -412,8 +373,8 @@ impl<'a, L: Learner> Training<'a, L> {
         }
     }
 
-    /// Measures the statistics of batch norm afresh if asked to, and says which epoch is kept.
-    fn finish(mut self, _observer: &mut dyn Observer) -> Result<Ending> {
+    /// Measures the statistics of batch norm again if asked to, and says which epoch is kept.
+    fn finish(mut self) -> Result<Ending> {
         if self.task.config.model.recalibrate {
             let best = self.run.best();
             let kept = weights::read(&best)
@@ -463,96 +424,4 @@ impl<'a, L: Learner> Training<'a, L> {
             Ok(())
         })
     }
-}
-
-impl TrainingTask<'_> {
-    /// The mean colour of the training images, if erasing needs it; none if it was asked to stop.
-    fn mean_colour(&self, stop: impl Fn() -> bool) -> Result<Option<[f32; 3]>> {
-        let Config { data, preprocess, erase, .. } = self.config;
-        if erase.fill != Fill::Mean {
-            return Ok(Some([0.0; 3]));
-        }
-        let paths = self.dataset.train.iter().map(|sample| sample.image.clone()).collect();
-        let settings = EvalSettings { workers: self.workers, max_megapixels: data.max_megapixels };
-        let mut images = EvalLoader::new(paths, PreprocessConfig::unchanged(), settings).images();
-        let mut sums = [0.0_f64; 3];
-        for _ in &self.dataset.train {
-            let Some(image) = images.next_unless(&stop) else { return Ok(None) };
-            let image = image?.rgb;
-            let pixels = f64::from(image.width()) * f64::from(image.height());
-            for (channel, sum) in sums.iter_mut().enumerate() {
-                let total: u64 = image.pixels().map(|pixel| u64::from(pixel[channel])).sum();
-                *sum += total as f64 / pixels / 255.0;
-            }
-        }
-        let (mean, std) = preprocess.normalization.mean_std();
-        let images = self.dataset.train.len() as f64;
-        Ok(Some(
-            [0, 1, 2]
-                .map(|channel| ((sums[channel] / images) as f32 - mean[channel]) / std[channel]),
-        ))
-    }
-}
-
-/// The weights that training has moved by now, by name, and how many numbers each has.
-fn moved_weights(
-    model: &impl Module,
-    position: &Position,
-    frozen_epochs: usize,
-) -> BTreeMap<String, usize> {
-    if position.updates == 0 {
-        return BTreeMap::new();
-    }
-    let mut sizes = params::sizes(model);
-    if (position.epoch, position.step) <= (frozen_epochs, 0) {
-        let backbone = params::backbone(model);
-        sizes.retain(|name, _| !backbone.contains(name));
-    }
-    sizes
-}
-
-fn impossible(run: &RunDir, problem: String) -> Error {
-    Error::Run {
-        path: run.checkpoint(),
-        problem: format!("the checkpoint is damaged: {problem}"),
-        remedy: "restore it from a copy, or start a new run in another `--out`".to_owned(),
-    }
-}
-
-fn other_ranks(run: &RunDir, ranks: usize) -> Error {
-    let (started_by, resume_with) = match ranks {
-        1 => ("one process".to_owned(), "one process, without `mpirun`".to_owned()),
-        several => (format!("{several} processes"), format!("`mpirun -n {several}`")),
-    };
-    Error::Run {
-        path: run.root().to_owned(),
-        problem: format!("the run is trained by {started_by}; others would not learn the same"),
-        remedy: format!("resume with {resume_with}, or start a new run in another `--out`"),
-    }
-}
-
-/// Refuses to go on from a checkpoint of other samples or classes than training starts with now.
-fn require_same_samples(
-    run: &RunDir,
-    saved: &mut Position,
-    start: &Position,
-    observer: &mut dyn Observer,
-) -> Result<()> {
-    if saved.samples.is_none() {
-        observer.observe(&Event::Note(
-            "the checkpoint is of an older version: whether names, classes and splits of its \
-             samples are still the same cannot be told",
-        ));
-        saved.samples.clone_from(&start.samples);
-    }
-    if saved.samples == start.samples {
-        return Ok(());
-    }
-    Err(Error::Run {
-        path: run.root().to_owned(),
-        problem: "the run was started on other data: samples, classes or splits have changed"
-            .to_owned(),
-        remedy: "give the `--data` it was started with, or start a new run in another `--out`"
-            .to_owned(),
-    })
 }

@@ -6,7 +6,9 @@
 
 use std::{ops::ControlFlow, time::Instant};
 
-use super::{Ending, Event, Observer, TrainingTask, require_same_samples, validate::Validation};
+use super::{
+    Ending, Event, Observer, TrainingTask, start::require_same_samples, validate::Validation,
+};
 use crate::{
     config::{ClassView, Config},
     data::{
