@@ -193,42 +193,28 @@ impl PixelScores {
 
     /// The scores as a list, in the order of [`Self::NAMES`].
     pub fn columns(&self) -> [Option<f64>; 9] {
-        [
-            self.f1_foreground,
-            self.f1_background,
-            self.iou_foreground,
-            self.iou_background,
-            self.iou_mean,
-            self.precision,
-            self.recall,
-            self.specificity,
-            self.pixel_accuracy,
-        ]
+        let mut scores = *self;
+        scores.columns_mut().map(|column| *column)
     }
 
     fn from_columns(columns: [Option<f64>; 9]) -> Self {
-        let [
-            f1_foreground,
-            f1_background,
-            iou_foreground,
-            iou_background,
-            iou_mean,
-            precision,
-            recall,
-            specificity,
-            pixel_accuracy,
-        ] = columns;
-        Self {
-            f1_foreground,
-            f1_background,
-            iou_foreground,
-            iou_background,
-            iou_mean,
-            precision,
-            recall,
-            specificity,
-            pixel_accuracy,
-        }
+        let mut scores = Self::default();
+        scores.columns_mut().into_iter().zip(columns).for_each(|(column, value)| *column = value);
+        scores
+    }
+
+    fn columns_mut(&mut self) -> [&mut Option<f64>; 9] {
+        [
+            &mut self.f1_foreground,
+            &mut self.f1_background,
+            &mut self.iou_foreground,
+            &mut self.iou_background,
+            &mut self.iou_mean,
+            &mut self.precision,
+            &mut self.recall,
+            &mut self.specificity,
+            &mut self.pixel_accuracy,
+        ]
     }
 }
 

@@ -108,20 +108,11 @@ mod tests {
 
     use super::*;
 
-    fn mask(foreground: &[bool]) -> Mask {
-        Mask {
-            width: foreground.len() as u32,
-            height: 1,
-            foreground: foreground.to_vec(),
-            ignored: None,
-        }
-    }
-
     fn pxap(images: &[(&[f32], &[bool])]) -> Option<f64> {
         let mut pool = PixelHistogram::default();
         for (scores, foreground) in images {
             let map = ScoreMap::new(scores.len(), 1, scores).unwrap();
-            pool.accumulate(&ScoreHistogram::of(&map, &mask(foreground)));
+            pool.accumulate(&ScoreHistogram::of(&map, &Mask::row(foreground)));
         }
         pool.compute()
     }
@@ -151,7 +142,7 @@ mod tests {
             pixels in prop::collection::vec(((0_u16..=1000), any::<bool>()), 1..40)
         ) {
             let scores: Vec<f32> = pixels.iter().map(|&(k, _)| f32::from(k) / 1000.0).collect();
-            let truth = mask(&pixels.iter().map(|&(_, foreground)| foreground).collect::<Vec<_>>());
+            let truth = Mask::row(&pixels.iter().map(|&(_, foreground)| foreground).collect::<Vec<_>>());
             let map = ScoreMap::new(scores.len(), 1, &scores).unwrap();
             for (k, counts) in ScoreHistogram::of(&map, &truth).cuts() {
                 let direct = PixelCounts::of(&map, &truth, ScoreHistogram::threshold(k));

@@ -105,22 +105,13 @@ mod tests {
     fn sweep(images: &[(&[f32], &[bool])], empty: EmptyRule) -> SweepCurve {
         let mut sweep = Sweep::new(empty);
         for (scores, foreground) in images {
-            sweep.accumulate(&ScoreHistogram::of(&map(scores), &mask(foreground)));
+            sweep.accumulate(&ScoreHistogram::of(&map(scores), &Mask::row(foreground)));
         }
         sweep.compute()
     }
 
     fn map(scores: &[f32]) -> ScoreMap<'_> {
         ScoreMap::new(scores.len(), 1, scores).unwrap()
-    }
-
-    fn mask(foreground: &[bool]) -> Mask {
-        Mask {
-            width: foreground.len() as u32,
-            height: 1,
-            foreground: foreground.to_vec(),
-            ignored: None,
-        }
     }
 
     #[test]
@@ -137,7 +128,7 @@ mod tests {
             [(&[0.1, 0.3, 0.7], &[false, true, true]), (&[0.2, 0.7, 0.9], &[true, false, true])];
         let curve = sweep(&images, EmptyRule::One);
         let cut = images.map(|(scores, truth)| {
-            PixelScores::of(&PixelCounts::of(&map(scores), &mask(truth), 0.7), EmptyRule::One)
+            PixelScores::of(&PixelCounts::of(&map(scores), &Mask::row(truth), 0.7), EmptyRule::One)
         });
         let direct = PixelScores::mean(&cut);
         assert_eq!(curve.thresholds[700], 0.7);

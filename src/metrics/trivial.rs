@@ -54,32 +54,22 @@ pub(crate) fn from_centre(side: u32) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn mask(rows: &[&str]) -> Mask {
-        let letters = rows.concat();
-        Mask {
-            width: rows[0].len() as u32,
-            height: rows.len() as u32,
-            foreground: letters.chars().map(|letter| letter == '#').collect(),
-            ignored: Some(letters.chars().map(|letter| letter == '?').collect()),
-        }
-    }
-
     #[test]
     fn both_masks_are_scored_on_the_pixels_that_count() {
         // The ellipse of 4 × 4 pixels is the four in the middle: (½)² + (½)² ≤ 1 < (3/2)².
-        let truth = mask(&["....", ".##.", ".#?.", "...."]);
+        let truth = Mask::drawn(&["....", ".##.", ".#?.", "...."]);
         let found = Trivial::of(&truth, EmptyRule::One).unwrap();
         // 3 of 15 scored pixels are foreground: Dice 2·3 / (15 + 3).
         assert!((found.all_ones.f1_foreground.unwrap() - 100.0 * 6.0 / 18.0).abs() < 1e-9);
         assert_eq!(found.all_ones.f1_background, Some(0.0));
         assert_eq!(found.centre_ellipse.f1_foreground, Some(100.0));
         assert_eq!(found.centre_ellipse.f1_background, Some(100.0));
-        assert_eq!(Trivial::of(&mask(&["??"]), EmptyRule::One), None);
+        assert_eq!(Trivial::of(&Mask::drawn(&["??"]), EmptyRule::One), None);
     }
 
     #[test]
     fn the_split_s_scores_are_means_over_images() {
-        let images = [["#.", ".."], ["##", "##"]].map(|rows| mask(&rows));
+        let images = [["#.", ".."], ["##", "##"]].map(|rows| Mask::drawn(&rows));
         let scores: Vec<_> =
             images.iter().map(|truth| Trivial::of(truth, EmptyRule::One).unwrap()).collect();
         // 2·1 / (4 + 1) and 1.

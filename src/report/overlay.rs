@@ -167,17 +167,6 @@ mod tests {
         RgbImage::from_pixel(width, height, GREY)
     }
 
-    /// A mask from rows of `#` (foreground), `.` (background) and `?` (ignored).
-    fn mask(rows: &[&str]) -> Mask {
-        let letters = rows.concat();
-        Mask {
-            width: rows[0].len() as u32,
-            height: rows.len() as u32,
-            foreground: letters.chars().map(|letter| letter == '#').collect(),
-            ignored: Some(letters.chars().map(|letter| letter == '?').collect()),
-        }
-    }
-
     #[test]
     fn a_heat_map_shows_the_colours_of_its_scores_over_the_image_in_grey() {
         let mut image = grey_image(3, 1);
@@ -191,7 +180,7 @@ mod tests {
     #[test]
     fn agreement_has_a_colour_for_hits_false_alarms_and_misses() {
         let predicted = [true, true, false, false, true];
-        let picture = agreement(&grey_image(5, 1), &predicted, &mask(&["#.#.?"]));
+        let picture = agreement(&grey_image(5, 1), &predicted, &Mask::drawn(&["#.#.?"]));
         let tinted = |colour| blend(GREY, colour, ALPHA);
         assert_eq!(picture[(0, 0)], tinted(TRUE_POSITIVE));
         assert_eq!(picture[(1, 0)], tinted(FALSE_POSITIVE));
@@ -209,15 +198,15 @@ mod tests {
 
     #[test]
     fn a_contour_lies_on_the_border_and_not_on_the_edge_of_the_image() {
-        let truth = mask(&["####..", "####..", "####..", "......", "......"]);
+        let truth = Mask::drawn(&["####..", "####..", "####..", "......", "......"]);
         assert_eq!(drawn(&truth, 1), ["   o* ", "   o* ", "oooo* ", "****  ", "      "]);
         assert_eq!(drawn(&truth, 2), ["  oo* ", "oooo* ", "oooo* ", "****  ", "      "]);
     }
 
     #[test]
     fn a_truth_that_is_empty_or_everything_has_no_contour() {
-        assert_eq!(drawn(&mask(&["...", "..."]), 2), ["   ", "   "]);
-        assert_eq!(drawn(&mask(&["###", "###"]), 2), ["   ", "   "]);
+        assert_eq!(drawn(&Mask::drawn(&["...", "..."]), 2), ["   ", "   "]);
+        assert_eq!(drawn(&Mask::drawn(&["###", "###"]), 2), ["   ", "   "]);
     }
 
     #[test]

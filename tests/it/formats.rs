@@ -8,14 +8,10 @@ use std::{
 
 use assert_cmd::cargo::CommandCargoExt as _;
 use image::{Rgb, RgbImage};
-use pinpoint::{
-    config::{Backbone, Config},
-    device,
-    model::{Model, params, weights},
-    run::{RunDir, WeightsNote},
-};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::drawn_run;
 
 const SIZES: [(u32, u32); 2] = [(90, 70), (64, 101)];
 
@@ -27,17 +23,7 @@ struct Workshop {
 impl Workshop {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut config = Config::default();
-        config.model.backbone = Backbone::Tiny;
-        config.model.output_stride = 8;
-        config.preprocess.upscale_short_side = 0;
-        config.preprocess.eval_multiple = 8;
-        config.preprocess.crop = 32;
-        let run = RunDir::create(&folder.path().join("run"), &config).unwrap();
-        let classes = ["benign", "malignant", "unclear"].map(str::to_owned);
-        let note = WeightsNote::new(&config, &classes, 1);
-        let model = Model::new(&config, 3, &device::cpu());
-        fs::write(run.best(), weights::encode(&params::collect(&model), &note)).unwrap();
+        drawn_run::write(folder.path(), &["benign", "malignant", "unclear"]);
         for ((width, height), name) in SIZES.into_iter().zip(["a.png", "b.png"]) {
             let picture = RgbImage::from_fn(width, height, |x, y| {
                 let wave = (f64::from(x) / 7.0).sin() + (f64::from(y) / 5.0).cos();

@@ -16,6 +16,7 @@ mod data_synth;
 mod diagnosis;
 mod docs_commands;
 mod docs_messages;
+mod drawn_run;
 mod evaluate;
 mod evaluate_maps;
 mod evaluate_memory;

@@ -12,15 +12,11 @@ use std::{
 
 use assert_cmd::cargo::CommandCargoExt as _;
 use image::{DynamicImage, GrayImage, ImageBuffer, ImageFormat, Luma, Rgb, RgbImage, Rgba};
-use pinpoint::{
-    config::{Backbone, Config},
-    data::npy,
-    device,
-    model::{Model, params, weights},
-    run::{RunDir, WeightsNote},
-};
+use pinpoint::data::npy;
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::drawn_run;
 
 /// A folder with a run in it, whose weights were drawn and not trained: quick, and as good here.
 struct Workshop {
@@ -30,18 +26,7 @@ struct Workshop {
 impl Workshop {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut config = Config::default();
-        config.model.backbone = Backbone::Tiny;
-        config.model.output_stride = 8;
-        config.model.classifier_scale = 0.5;
-        config.preprocess.upscale_short_side = 0;
-        config.preprocess.eval_multiple = 8;
-        config.preprocess.crop = 32;
-        let run = RunDir::create(&folder.path().join("run"), &config).unwrap();
-        let classes = ["benign", "malignant"].map(str::to_owned);
-        let note = WeightsNote::new(&config, &classes, 1);
-        let model = Model::new(&config, 2, &device::cpu());
-        fs::write(run.best(), weights::encode(&params::collect(&model), &note)).unwrap();
+        drawn_run::write(folder.path(), &["benign", "malignant"]);
         Self { folder }
     }
 

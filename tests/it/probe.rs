@@ -3,9 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    thread,
-    time::Duration,
+    process::{Command, Output},
 };
 
 use assert_cmd::cargo::CommandCargoExt as _;
@@ -14,7 +12,7 @@ use pinpoint::data::synthetic::{self, SyntheticSpec};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::train::{failure, weights};
+use crate::train::{failure, kill_until_done, weights};
 
 struct Workshop {
     folder: TempDir,
@@ -84,22 +82,11 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
 fn a_run_killed_at_any_moment_resumes_to_the_same_bytes() {
     let workshop = Workshop::new();
     workshop.trained("whole", &[]);
-    let mut kills = 0;
-    for attempt in 0_u64.. {
+    let command = || {
         let resumed = workshop.path("killed/config.toml").exists();
-        let more: &[&str] = if resumed { &["--resume"] } else { &[] };
-        let mut command = workshop.command("killed", more);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        thread::sleep(Duration::from_millis(50 + 150 * attempt));
-        if let Some(status) = child.try_wait().unwrap() {
-            assert!(status.success(), "{status}");
-            break;
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        kills += 1;
-    }
-    assert!(kills > 0, "the first attempt was over before it could be killed");
+        workshop.command("killed", if resumed { &["--resume"] } else { &[] })
+    };
+    kill_until_done(command, |attempt| 50 + 150 * attempt);
     assert!(weights(&workshop.path("whole")) == weights(&workshop.path("killed")));
     // One that is finished is left alone.
     workshop.trained("killed", &["--resume"]);

@@ -3,9 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    thread,
-    time::Duration,
+    process::{Command, Output},
 };
 
 use assert_cmd::cargo::CommandCargoExt as _;
@@ -14,6 +12,8 @@ use pinpoint::{
     report::Report,
 };
 use tempfile::TempDir;
+
+use crate::train::kill_until_done;
 
 const FILE: &str = r#"
 [preprocess]
@@ -123,20 +123,7 @@ fn a_sweep_killed_at_any_moment_goes_on_to_the_same_bytes() {
     let rows = ["--methods", "all-ones,cam-avg,minmax-u0", "--epochs", "2"];
     let whole = bench.sweep("whole", &rows);
     assert!(whole.status.success(), "{whole:?}");
-    let mut kills = 0;
-    for attempt in 0_u64.. {
-        let mut command = bench.command("killed", &rows);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        thread::sleep(Duration::from_millis(40 + 90 * attempt));
-        if let Some(status) = child.try_wait().unwrap() {
-            assert!(status.success(), "{status}");
-            break;
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        kills += 1;
-    }
-    assert!(kills > 0, "the sweep must have been killed at least once");
+    let kills = kill_until_done(|| bench.command("killed", &rows), |attempt| 40 + 90 * attempt);
     for run in ["cam-avg-s0", "minmax-u0-s0"] {
         let [whole, killed] = ["whole", "killed"].map(|out| weights(&bench.path(out).join(run)));
         assert!(whole == killed, "{kills} kills changed {run}");

@@ -81,6 +81,25 @@ pub(crate) fn failure(output: &Output) -> String {
     message
 }
 
+/// Starts a command and kills it after so many milliseconds, by attempt, until it gets done; how
+/// often it was killed, which is at least once.
+///
+/// Times that differ from attempt to attempt meet different states; they must grow.
+pub(crate) fn kill_until_done(command: impl Fn() -> Command, wait: impl Fn(u64) -> u64) -> u64 {
+    for attempt in 0.. {
+        let mut child = command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(wait(attempt)));
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "{status}");
+            assert!(attempt > 0, "it was over before it could be killed");
+            return attempt;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    unreachable!("attempts have no end")
+}
+
 #[test]
 fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     let workshop = Workshop::new();
@@ -105,27 +124,11 @@ fn a_run_killed_at_any_moment_resumes_to_the_same_bytes() {
     let records = fs::read_to_string(workshop.run_dir("whole").join("metrics.jsonl")).unwrap();
     assert_eq!(records.lines().count(), 3);
 
-    let mut kills = 0;
-    for attempt in 0_u64.. {
-        let resumed = attempt > 0 && workshop.run_dir("killed/config.toml").exists();
-        let more: &[&str] = if resumed { &["--resume"] } else { &[] };
-        let mut command = workshop.command("killed", more);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // Moments that differ from attempt to attempt, and grow so that the run gets done.
-        thread::sleep(Duration::from_millis(60 + 45 * attempt + 37 * (attempt * 7 % 5)));
-        match child.try_wait().unwrap() {
-            Some(status) => {
-                assert!(status.success(), "{status}");
-                break;
-            }
-            None => {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                kills += 1;
-            }
-        }
-    }
-    assert!(kills > 0, "the run must have been killed at least once");
+    let command = || {
+        let resumed = workshop.run_dir("killed/config.toml").exists();
+        workshop.command("killed", if resumed { &["--resume"] } else { &[] })
+    };
+    let kills = kill_until_done(command, |attempt| 60 + 45 * attempt + 37 * (attempt * 7 % 5));
     let same = weights(&workshop.run_dir("whole")) == weights(&workshop.run_dir("killed"));
     assert!(same, "{kills} kills changed the weights");
 }

@@ -53,7 +53,7 @@ pub struct Mask {
     pub height: u32,
     /// Row by row, `true` where the object is.
     pub foreground: Vec<bool>,
-    /// Row by row, `true` where no pixel_label was given; such pixels are not scored.
+    /// Row by row, `true` where the truth is undecided; such pixels are not scored.
     ///
     /// Never `true` where the object is; `None` if every pixel is scored.
     pub ignored: Option<Vec<bool>>,
@@ -144,6 +144,22 @@ pub(crate) fn are_trimaps(masks: &[&Path], max_megapixels: u32) -> bool {
 
 fn count(flags: &[bool]) -> usize {
     flags.iter().filter(|&&flag| flag).count()
+}
+
+#[cfg(test)]
+impl Mask {
+    /// A mask from rows of `#` (foreground), `.` (background) and `?` (ignored).
+    pub(crate) fn drawn(rows: &[&str]) -> Self {
+        let is = |wanted: char| rows.concat().chars().map(|letter| letter == wanted).collect();
+        let (width, height) = (rows[0].len() as u32, rows.len() as u32);
+        Self { width, height, foreground: is('#'), ignored: Some(is('?')) }
+    }
+
+    /// A row of pixels that are all scored.
+    pub(crate) fn row(foreground: &[bool]) -> Self {
+        let (width, foreground) = (foreground.len() as u32, foreground.to_vec());
+        Self { width, height: 1, foreground, ignored: None }
+    }
 }
 
 #[cfg(test)]
