@@ -1,5 +1,7 @@
 //! Protocol Buffers, as far as writing needs them.
 //!
+//! A crate such as `prost` also reads, and brings a derive; two kinds of files are only written here.
+//!
 //! A message is a sequence of fields, each a key and a value; the key holds the field's number and
 //! how its value is written.
 

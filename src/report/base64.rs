@@ -1,4 +1,4 @@
-//! Bytes as text, for pictures inside the page (RFC 4648).
+//! Bytes as text, for pictures inside the page (RFC 4648): ten lines, less than a crate's settings.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

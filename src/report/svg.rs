@@ -1,7 +1,8 @@
 //! Drawings as SVG: text stays text, and colours follow the page they stand on.
 //!
 //! Every shape has its colour twice: as an attribute, for programs that know no style sheets,
-//! and as a class, by which `style/chart.css` gives it the colour of a light or a dark page.
+//! and as a class, by which `style/chart.css` gives it the colour of a light or a dark page. This is
+//! what crates that draw charts cannot do, and why none is used.
 
 use std::fmt::{Arguments, Write as _};
 

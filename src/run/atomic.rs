@@ -4,7 +4,8 @@
 //! name. The new file is created exclusively, under a name that nobody else uses:
 //! two processes may write into one folder, and no link planted there is followed.
 //! Its writer keeps it locked, so that whoever finds one unlocked knows that its
-//! writer is dead, and removes it.
+//! writer is dead, and removes it. (The crate `tempfile` locks nothing, and leaves what a killed
+//! process has begun.)
 
 use std::{
     collections::BTreeSet,
