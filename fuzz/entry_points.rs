@@ -14,17 +14,51 @@ use std::{
 use pinpoint::{
     config::{Config, Experiment},
     data::{
-        Dataset, Layout, MaskRule, OpenOptions, Truth,
+        Dataset, Layout, MaskRule, OpenOptions, Sample, Truth, check,
         image::{read_rgb, read_size},
         mask, npy,
     },
     model::weights,
+    report::compare::{self, Comparison, Format},
     run::{Position, RunDir},
 };
 
 /// The targets, as they are called in `fuzz_targets/` and `corpus/`.
-pub(crate) const TARGETS: [&str; 10] =
-    ["image", "mask", "mat", "npy", "list", "folds", "settings", "safetensors", "pth", "run_state"];
+pub(crate) const TARGETS: [&str; 17] = [
+    "image",
+    "mask",
+    "npy",
+    "settings",
+    "safetensors",
+    "pth",
+    "run_state",
+    "report",
+    "list",
+    "folds",
+    "wsol",
+    "glas",
+    "cub",
+    "mat",
+    "pets",
+    "voc",
+    "coco",
+];
+
+/// A dataset of a few pictures whose lists are the bytes of a trial.
+struct Listed {
+    /// How it is read, if that is not to be found out.
+    layout: Option<Layout>,
+    /// What is opened, below the dataset's folder.
+    opened: &'static str,
+    lists: &'static [&'static str],
+    pictures: &'static [&'static str],
+}
+
+/// Stands between the lists of a trial; where there are too few, the last one is all others.
+const NEXT_LIST: &[u8] = b"\n\x0c\n";
+
+/// What all pictures of datasets are: 3 × 2 pixels with the numbers of a palette.
+const PICTURE: &[u8] = include_bytes!("corpus/image/palette-2bit.png");
 
 /// Images above this are refused, which keeps a trial short.
 const MEGAPIXELS: u32 = 1;
@@ -54,27 +88,8 @@ pub(crate) fn run_in(folder: &Path, target: &str, bytes: &[u8]) {
                 let _ = mask::read(&truth, rule, (16, 16), MEGAPIXELS);
             }
         }
-        "mat" => {
-            let root = folder.join("flowers");
-            fs::create_dir_all(root.join("jpg")).expect("a temporary folder");
-            for name in ["imagelabels.mat", "setid.mat"] {
-                written(&root, name, bytes);
-            }
-            open(&root, Some(Layout::OxfordFlowers));
-        }
         "npy" => {
             let _ = npy::read(&written(folder, "map.npy", bytes), MEGAPIXELS);
-        }
-        "list" => open(&written(folder, "list.csv", bytes), None),
-        "folds" => {
-            let root = folder.join("split_0/fold_0");
-            fs::create_dir_all(&root).expect("a temporary folder");
-            for name in
-                ["train_s_0_f_0.csv", "valid_s_0_f_0.csv", "test_s_0_f_0.csv", "encoding.yaml"]
-            {
-                written(&root, name, bytes);
-            }
-            open(&root, Some(Layout::Folds));
         }
         "settings" => {
             let path = written(folder, "settings.toml", bytes);
@@ -104,14 +119,142 @@ pub(crate) fn run_in(folder: &Path, target: &str, bytes: &[u8]) {
             let _ = weights::read_note::<Position>(&root.join(files[0]));
             let _ = (run.inputs(), run.records());
         }
-        _ => panic!("there is no target `{target}`"),
+        "report" => {
+            let root = folder.join("report");
+            fs::create_dir_all(&root).expect("a temporary folder");
+            written(&root, "report.json", bytes);
+            if let Ok(comparison) = compare::open(&root).and_then(Comparison::of) {
+                for form in [Format::Markdown, Format::Csv, Format::Latex, Format::Html] {
+                    let _ = comparison.render(form);
+                }
+            }
+        }
+        _ => match listed(target) {
+            Some(listed) => {
+                listed.inspect(&folder.join(target), bytes);
+            }
+            None => panic!("there is no target `{target}`"),
+        },
     }
 }
 
-fn open(path: &Path, layout: Option<Layout>) {
-    let options = OpenOptions { layout, ..OpenOptions::default() };
-    if let Ok(dataset) = Dataset::open(path, &options) {
-        let _ = dataset.require_usable();
+/// How many images and masks the lists of a trial lead to; none if it is not about lists.
+pub(crate) fn images_and_masks(folder: &Path, target: &str, bytes: &[u8]) -> Option<[usize; 2]> {
+    Some(listed(target)?.inspect(&folder.join(target), bytes))
+}
+
+/// The dataset of a target, if it has one.
+fn listed(target: &str) -> Option<Listed> {
+    let (layout, opened, lists, pictures): (_, _, &[_], &[_]) = match target {
+        "list" => (None, "list.csv", &["list.csv"], &["a.png", "b.png", "a_mask.png"]),
+        "folds" => (
+            Some(Layout::Folds),
+            "split_0/fold_0",
+            &[
+                "split_0/fold_0/train_s_0_f_0.csv",
+                "split_0/fold_0/valid_s_0_f_0.csv",
+                "split_0/fold_0/test_s_0_f_0.csv",
+                "split_0/fold_0/encoding.yaml",
+            ],
+            &["split_0/fold_0/a.png", "split_0/fold_0/a_mask.png"],
+        ),
+        "wsol" => (
+            Some(Layout::Wsol),
+            "",
+            &[
+                "train/image_ids.txt",
+                "train/class_labels.txt",
+                "test/image_ids.txt",
+                "test/class_labels.txt",
+                "test/localization.txt",
+            ],
+            &["a.png", "b.png", "mask.png", "ignore.png"],
+        ),
+        "glas" => (
+            Some(Layout::Glas),
+            "",
+            &["Grade.csv"],
+            &["train_1.png", "train_1_anno.png", "testA_1.png"],
+        ),
+        "cub" => (
+            Some(Layout::Cub),
+            "",
+            &[
+                "images.txt",
+                "image_class_labels.txt",
+                "train_test_split.txt",
+                "classes.txt",
+                "bounding_boxes.txt",
+            ],
+            &["images/1.A/a.png", "images/2.B/b.png", "segmentations/1.A/a.png"],
+        ),
+        "mat" => (
+            Some(Layout::OxfordFlowers),
+            "",
+            &["imagelabels.mat", "setid.mat"],
+            &["jpg/image_00001.jpg", "jpg/image_00002.jpg", "segmim/segmim_00001.jpg"],
+        ),
+        "pets" => (
+            Some(Layout::OxfordPets),
+            "",
+            &["annotations/trainval.txt", "annotations/test.txt"],
+            &["images/A_cat_1.jpg", "images/dog_2.jpg", "annotations/trimaps/dog_2.png"],
+        ),
+        "voc" => (
+            Some(Layout::Voc),
+            "",
+            &[
+                "ImageSets/Main/cat_train.txt",
+                "ImageSets/Main/dog_train.txt",
+                "ImageSets/Main/cat_val.txt",
+            ],
+            &["JPEGImages/1.jpg", "JPEGImages/2.jpg", "SegmentationClass/2.png"],
+        ),
+        "coco" => (
+            Some(Layout::Coco),
+            "",
+            &["annotations/instances_train.json", "annotations/instances_val.json"],
+            &["train/a.png", "train/b.png", "val/a.png"],
+        ),
+        _ => return None,
+    };
+    Some(Listed { layout, opened, lists, pictures })
+}
+
+impl Listed {
+    /// Opens the dataset in a folder, and reads every image and mask that the lists lead to;
+    /// gives how many of both could be read.
+    fn inspect(&self, root: &Path, bytes: &[u8]) -> [usize; 2] {
+        let place = |name: &str, content: &[u8]| {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().expect("below the root")).expect("a temporary folder");
+            fs::write(path, content).expect("a temporary file");
+        };
+        self.pictures.iter().for_each(|picture| place(picture, PICTURE));
+        let mut rest = Some(bytes);
+        let mut part = bytes;
+        for list in self.lists {
+            if let Some(bytes) = rest {
+                let end = bytes.windows(NEXT_LIST.len()).position(|window| window == NEXT_LIST);
+                part = &bytes[..end.unwrap_or(bytes.len())];
+                rest = end.map(|end| &bytes[end + NEXT_LIST.len()..]);
+            }
+            place(list, part);
+        }
+        let options = OpenOptions { layout: self.layout, ..OpenOptions::default() };
+        if let Ok(dataset) = Dataset::open(&root.join(self.opened), &options) {
+            let _ = dataset.require_usable();
+            for (_, Sample { image, truth, .. }) in dataset.samples() {
+                let mut files = truth.masks.iter().chain(&truth.ignore).chain([image]);
+                assert!(
+                    files.all(|file| file.starts_with(&dataset.root)),
+                    "lists lead nowhere else"
+                );
+            }
+            let read = check::inspect(&dataset, MEGAPIXELS, || {});
+            return [read.sizes.len(), read.foreground.len()];
+        }
+        [0, 0]
     }
 }
 

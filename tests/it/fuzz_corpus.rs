@@ -11,7 +11,7 @@ use std::{
 
 use pinpoint::rng::{Purpose, Stream};
 
-use self::entry_points::{TARGETS, run_in};
+use self::entry_points::{TARGETS, images_and_masks, run_in};
 
 /// Mutations tried of each target.
 const MUTATIONS: u64 = 1000;
@@ -90,4 +90,17 @@ fn the_seeds_are_files_that_are_read() {
     assert!(checkpoint.unwrap().verified, "the script seals as the library does");
     let npy = pinpoint::data::npy::read(&read("npy", "f4.npy"), 1).unwrap();
     assert_eq!(npy.values, [0.5, 1.0]);
+    pinpoint::Report::read(&read("report", "probe.json")).unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    for target in TARGETS {
+        let seeds = files("corpus", target).into_iter().map(|path| fs::read(path).unwrap());
+        let found: Option<Vec<_>> =
+            seeds.map(|bytes| images_and_masks(folder.path(), target, &bytes)).collect();
+        let Some(found) = found else { continue };
+        let [images, masks] = [0, 1].map(|kind| found.iter().map(|read| read[kind]).sum::<usize>());
+        // The picture that stands for all masks has a 0, which no trimap has.
+        let scored = masks > 0 || target == "pets";
+        assert!(images > 0 && scored, "`{target}` leads to {images} images, {masks} masks");
+    }
 }
