@@ -6,7 +6,7 @@ use crate::metrics::Confusion;
 /// Space around everything and between parts, in pixels.
 const GAP: f32 = 8.0;
 /// Names are cut to this length.
-const LONGEST_NAME: f32 = 120.0;
+const LONGEST_NAME: f32 = 150.0;
 /// Width of the whole drawing, whatever the number of classes.
 const WIDTH: f32 = 440.0;
 /// Cells of few classes grow no larger than this.

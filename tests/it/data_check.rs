@@ -253,6 +253,18 @@ fn masks_of_one_two_and_three_are_read_as_trimaps() {
 }
 
 #[test]
+fn shades_of_grey_in_masks_are_told_with_what_they_may_mean() {
+    let folder = sound();
+    // Shares of votes, from none at the left to all at the right.
+    let votes = GrayImage::from_fn(40, 36, |x, _| Luma([(x / 8 * 51 + x / 39 * 51) as u8]));
+    votes.save(place(&folder, "masks/test/dog/4.png")).unwrap();
+    let (_, stdout, _) = check(folder.path(), &[]);
+    assert!(stdout.contains("masks hold shades of grey"), "{stdout}");
+    let (_, stdout, _) = check(folder.path(), &["--mask-rule", "votes"]);
+    assert!(!stdout.contains("shades of grey"), "{stdout}");
+}
+
+#[test]
 fn pets_are_read_as_distributed() {
     let folder = tempfile::tempdir().unwrap();
     let names = ["Abyssinian_1", "Abyssinian_2", "great_pyrenees_10", "great_pyrenees_11"];

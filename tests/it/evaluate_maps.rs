@@ -1,7 +1,8 @@
 //! Saved score maps, ours and those of other tools, and truth of every kind.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, process::Command};
 
+use assert_cmd::cargo::CommandCargoExt as _;
 use image::{GrayImage, Luma};
 use pinpoint::data::npy;
 use serde_json::Value;
@@ -49,6 +50,20 @@ fn saved_maps_score_as_the_network_that_made_them() {
     }
     assert!(saved["classification_error"].is_null());
     assert_eq!(saved["conditions"]["maps"], "run/report/maps");
+}
+
+#[test]
+fn what_is_scored_must_be_said_and_where_its_images_are() {
+    let pinpoint = |arguments: &[&str]| {
+        let mut command = Command::cargo_bin("pinpoint").unwrap();
+        failure(&command.arg("evaluate").args(arguments).output().unwrap())
+    };
+    let message = pinpoint(&[]);
+    assert!(message.contains("<RUN>") && !message.contains("--data"), "{message}");
+    let message = pinpoint(&["--method", "all-ones"]);
+    assert!(message.contains("--data <PATH>"), "{message}");
+    let message = pinpoint(&["--maps", "maps"]);
+    assert!(message.contains("of which dataset") && message.contains("`--data`"), "{message}");
 }
 
 #[test]

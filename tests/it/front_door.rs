@@ -129,7 +129,11 @@ fn a_run_without_a_name_is_named_after_its_data_and_numbered() {
         let output = pinpoint(&small, at);
         assert!(output.status.success(), "{output:?}");
         assert!(at.join(run).join("weights/best.safetensors").is_file(), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(&format!("the run is `{run}`")), "{said}");
     }
+    let message = failure(&pinpoint(&["train", "--data", "nowhere"], at));
+    assert!(!message.contains("runs"), "nothing is promised that never comes: {message}");
 }
 
 #[test]

@@ -432,5 +432,7 @@ fn people_get_a_line_of_columns() {
     let line = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(line.contains("a.png") && line.contains("out/a_mask.png"), "{line}");
     assert!(line.starts_with("benign") || line.starts_with("malignant"), "{line}");
+    let column = "malignant  100.0 %".len() - 1;
+    assert_eq!(line.find('%'), Some(column), "as wide as the longest class: {line}");
     assert!(stderr(&output).is_empty(), "{output:?}");
 }

@@ -235,7 +235,10 @@ fn without_a_network_it_says_what_to_copy_where() {
     assert!(tells(&said) && said.contains("neither `curl` nor `wget`"), "{said}");
     desk.downloader("wget", "exit 4");
     let said = desk.said(2, &["weights", "get", "resnet34"]);
-    assert!(tells(&said) && said.contains("`wget` could not fetch it"), "{said}");
+    assert!(tells(&said) && said.starts_with("note: fetching"), "{said}");
+    let (problem, remedy) = said.split_once("\nhint: ").expect("a remedy");
+    assert!(problem.contains("error: `wget` could not fetch it") && tells(remedy), "{said}");
+    assert!(desk.cached_names().is_empty(), "{:?}", desk.cached_names());
     for verb in [
         &["train", "--data", "x", "--out", "y"][..],
         &["sweep", "x.toml", "--data", "x", "--out", "y"],

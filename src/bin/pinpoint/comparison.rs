@@ -18,6 +18,7 @@ pub(crate) fn write(
 ) -> anyhow::Result<()> {
     let shown = compare::write(comparison, folder, dataset)?;
     let page = folder.join("comparison.html");
-    ui.note(&format!("comparison in `{}`, with {shown} images", page.display()));
+    let with = if shown > 0 { format!(", with {shown} images") } else { String::new() };
+    ui.note(&format!("comparison in `{}`{with}", page.display()));
     Ok(())
 }

@@ -41,7 +41,7 @@ pub(crate) struct Evaluate {
 
     /// Score a method that needs no training instead
     #[arg(long, value_parser = PossibleValuesParser::new(UNTRAINED))]
-    #[arg(conflicts_with_all = ["runs", "maps"])]
+    #[arg(conflicts_with_all = ["runs", "maps"], requires = "data")]
     method: Option<String>,
 
     /// Score saved maps instead: `.npy` files in [0, 1], named after the images
@@ -49,7 +49,7 @@ pub(crate) struct Evaluate {
     maps: Option<PathBuf>,
 
     /// Dataset to score on; the one the run was trained on by default
-    #[arg(long, value_name = "PATH", required_unless_present = "runs")]
+    #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
 
     /// Which of its samples
@@ -115,6 +115,10 @@ impl Evaluate {
         ensure!(
             self.maps.is_none() || self.runs.len() < 2,
             "`--maps` holds the maps of one run\nhint: evaluate one run at a time"
+        );
+        ensure!(
+            self.maps.is_none() || !self.runs.is_empty() || self.data.is_some(),
+            "nothing says of which dataset the maps are\nhint: give the dataset by `--data`"
         );
         let folders = self.folders()?;
         let interrupt = Interrupt::listen()?;

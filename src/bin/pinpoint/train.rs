@@ -69,16 +69,13 @@ impl Train {
         if !ranks.is_first() {
             ui.silence();
         }
-        let (named, tensorboard) = (self.out.is_some(), self.tensorboard);
+        let tensorboard = self.tensorboard;
         let prepare = || {
             let threads = Some(use_threads(self.threads)?);
             let request = TrainRequest { threads, ranks: *ranks, ..self.request()? };
             Ok((request, Interrupt::listen()?))
         };
         let (request, interrupt) = agree(ranks, prepare())?;
-        if !named {
-            ui.note(&format!("run in `{}`", request.out.display()));
-        }
         weight_files::warn_of(request.weights.as_deref(), &request.config, ui);
         if tensorboard && request.config.method == "probe" {
             ui.warn("a probe has no epochs, so that `--tensorboard` has nothing to show");

@@ -5,7 +5,7 @@
 
 use std::{
     borrow::Cow,
-    env,
+    env, fmt,
     io::{self, ErrorKind, IsTerminal, Write},
     process,
     sync::{
@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use unicode_width::UnicodeWidthStr as _;
 
 /// Time between two lines of progress where there is no terminal.
@@ -102,10 +102,17 @@ impl Ui {
         let shown = if self.terminal {
             let bar = ProgressBar::new(total).with_message(what.to_owned());
             let colour = if self.colour { "{bar:30.cyan}" } else { "{bar:30}" };
-            let template = format!("{{msg}} {colour} {{pos}}/{{len}} ({{eta}} left)");
-            Shown::Bar(bar.with_style(
-                ProgressStyle::with_template(&template).expect("the template is well-formed"),
-            ))
+            let template = format!("{{msg}} {colour} {{pos}}/{{len}}{{left}}");
+            let style = ProgressStyle::with_template(&template).expect("it is well-formed");
+            // Before anything is done, nobody knows.
+            Shown::Bar(bar.with_style(style.with_key(
+                "left",
+                |state: &ProgressState, w: &mut dyn fmt::Write| {
+                    if state.pos() > 0 {
+                        let _ = write!(w, " ({:#} left)", HumanDuration(state.eta()));
+                    }
+                },
+            )))
         } else {
             Shown::Lines(Mutex::new(Instant::now()))
         };

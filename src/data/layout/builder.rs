@@ -291,7 +291,7 @@ impl Builder {
             .notes
             .extend(self.ambiguous.note("chosen among files that differ in extension only"));
         if told.is_none() && mask_rule == MaskRule::NonZero {
-            whole::recognize_trimaps(&mut dataset);
+            whole::look_at_masks(&mut dataset);
         }
         if self.unmasked.count > 0 {
             let Tally { count, example } = &self.unmasked;

@@ -48,21 +48,24 @@ pub(super) fn check_classes(dataset: &mut Dataset) {
 /// Larger masks are not decoded to find out what they mean.
 const MAX_MEGAPIXELS: u32 = 50;
 
-/// Reads masks as trimaps if they hold 1, 2 and 3 only: by the usual rule all would be object.
-pub(super) fn recognize_trimaps(dataset: &mut Dataset) {
+/// Reads masks as trimaps if they hold 1, 2 and 3 only, since by the usual rule all would be
+/// object; tells what the usual rule makes of shades.
+pub(super) fn look_at_masks(dataset: &mut Dataset) {
     let masks: Vec<&Path> = dataset
         .samples()
         .flat_map(|(_, sample)| sample.truth.masks.iter().map(PathBuf::as_path))
         .collect();
-    if !mask::are_trimaps(&masks, MAX_MEGAPIXELS) {
-        return;
-    }
-    dataset.mask_rule = MaskRule::Trimap;
-    dataset.notes.push(
+    let note = if mask::are_trimaps(&masks, MAX_MEGAPIXELS) {
+        dataset.mask_rule = MaskRule::Trimap;
         "masks hold the numbers of trimaps, and are read so: 1 is the object, 2 background, 3 not \
          scored; `--mask-rule non-zero` says otherwise"
-            .to_owned(),
-    );
+    } else if mask::have_shades(&masks, MAX_MEGAPIXELS) {
+        "masks hold shades of grey, and all but black is read as the object; `--mask-rule votes` \
+         counts what is brighter than half, as for soft edges and shares of annotators"
+    } else {
+        return;
+    };
+    dataset.notes.push(note.to_owned());
 }
 
 /// Tells what absent splits and masks mean.

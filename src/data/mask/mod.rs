@@ -130,9 +130,8 @@ const SAMPLE: usize = 8;
 
 /// Whether mask files hold the numbers of a trimap and no others, by some of them.
 pub(crate) fn are_trimaps(masks: &[&Path], max_megapixels: u32) -> bool {
-    let step = masks.len().div_ceil(SAMPLE).max(1);
     let mut seen = BTreeSet::new();
-    for path in masks.iter().step_by(step) {
+    for path in sample(masks) {
         match pixel_label::trimap_numbers(path, max_megapixels) {
             Some(numbers) => seen.extend(numbers),
             None => return false,
@@ -140,6 +139,22 @@ pub(crate) fn are_trimaps(masks: &[&Path], max_megapixels: u32) -> bool {
     }
     // Without background they would be what they seem: masks that cover everything.
     seen.contains(&1) && seen.contains(&2)
+}
+
+/// Whether mask files hold shades between black and white, as soft edges and shares of votes are,
+/// judged by some of them.
+///
+/// Shades of both halves must be there: numbers of classes or instances are small.
+pub(crate) fn have_shades(masks: &[&Path], max_megapixels: u32) -> bool {
+    let levels = sample(masks).filter_map(|path| pixel_label::grey_levels(path, max_megapixels));
+    let seen: BTreeSet<u32> = levels.flatten().collect();
+    let within = |range: std::ops::Range<u32>| seen.range(range).next().is_some();
+    seen.contains(&0) && seen.contains(&255) && within(1..128) && within(128..255)
+}
+
+/// Some of the files, evenly spread.
+fn sample<'a>(masks: &'a [&Path]) -> impl Iterator<Item = &'a Path> {
+    masks.iter().copied().step_by(masks.len().div_ceil(SAMPLE).max(1))
 }
 
 fn count(flags: &[bool]) -> usize {

@@ -98,6 +98,13 @@ pub(super) fn trimap_numbers(path: &Path, max_megapixels: u32) -> Option<BTreeSe
     Some(numbers)
 }
 
+/// The numbers a file of grey holds, if compression kept them as they were.
+pub(super) fn grey_levels(path: &Path, max_megapixels: u32) -> Option<BTreeSet<u32>> {
+    let Labels { image, exact } = Labels::read(path, max_megapixels).ok()?;
+    let grey = exact && !image.color().has_color() && !is_wide(&image);
+    grey.then(|| colors(&image).map(|[level, ..]| level).collect())
+}
+
 fn trimap(path: &Path, image: &DynamicImage) -> Result<Vec<PixelLabel>> {
     let label = |color: [u32; 3]| match color {
         [1, 1, 1] => Ok(PixelLabel::Foreground),

@@ -138,17 +138,30 @@ fn the_border_of_voc_is_not_scored() {
     assert_eq!(mask.ignored, Some(vec![false, false, true]));
 }
 
+/// What is found out about files of these levels of grey.
+fn judged(files: &[&[u8]], judge: fn(&[&Path], u32) -> bool) -> bool {
+    let folder = TempDir::new().unwrap();
+    let paths: Vec<PathBuf> =
+        (0..files.len()).map(|number| folder.path().join(format!("{number}.png"))).collect();
+    for (levels, path) in files.iter().zip(&paths) {
+        DynamicImage::from(grey(levels)).save(path).unwrap();
+    }
+    judge(&paths.iter().map(PathBuf::as_path).collect::<Vec<_>>(), LIMIT)
+}
+
+#[test]
+fn shades_are_told_from_numbers() {
+    let have = |files: &[&[u8]]| judged(files, have_shades);
+    assert!(have(&[&[0, 51, 204, 255]]) && have(&[&[0, 255], &[0, 127], &[128, 255]]));
+    for numbers in [&[0, 255][..], &[0, 1, 2, 20, 255], &[0, 100, 200], &[51, 204, 255]] {
+        assert!(!have(&[numbers]), "{numbers:?}");
+    }
+    assert!(!have(&[]));
+}
+
 #[test]
 fn trimaps_are_known_by_their_numbers() {
-    let folder = TempDir::new().unwrap();
-    let are = |files: &[&[u8]]| {
-        let paths: Vec<PathBuf> =
-            (0..files.len()).map(|number| folder.path().join(format!("{number}.png"))).collect();
-        for (levels, path) in files.iter().zip(&paths) {
-            DynamicImage::from(grey(levels)).save(path).unwrap();
-        }
-        are_trimaps(&paths.iter().map(PathBuf::as_path).collect::<Vec<_>>(), LIMIT)
-    };
+    let are = |files: &[&[u8]]| judged(files, are_trimaps);
     assert!(are(&[&[1, 2, 3]]) && are(&[&[1, 1], &[2, 3]]));
     assert!(!are(&[&[0, 1, 2]]) && !are(&[&[1, 2], &[0, 2]]) && !are(&[&[1, 1]]));
     assert!(!are(&[&[1, 2, 3, 4]]) && !are(&[&[0, 255]]) && !are(&[]));

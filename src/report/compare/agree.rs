@@ -34,8 +34,8 @@ pub(super) fn conditions(entries: &[Entry]) -> Result<Vec<String>> {
         return Err(Error::Mismatch(differences));
     }
     let Report { split, conditions, evaluation, .. } = &entries[0].report;
-    let mut data: Vec<&str> =
-        entries.iter().map(|entry| entry.report.conditions.data.as_str()).collect();
+    // The images are the same; one dataset may have been given by several paths.
+    let mut data: Vec<String> = entries.iter().map(|entry| entry.report.dataset_name()).collect();
     data.sort_unstable();
     data.dedup();
     let scores = &evaluation.scores;

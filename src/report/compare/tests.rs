@@ -221,6 +221,17 @@ fn a_report_given_twice_and_two_kinds_of_crf_are_refused() {
 }
 
 #[test]
+fn one_dataset_that_was_given_by_two_paths_is_named_once() {
+    let entries = ["birds", "/data/birds"].map(|data| {
+        let mut entry = entry(if data == "birds" { "cam-avg" } else { "wildcat" }, 0, [1.0; 2]);
+        entry.report.conditions.data = data.to_owned();
+        entry
+    });
+    let conditions = Comparison::of(entries.into()).unwrap().conditions;
+    assert!(conditions[0].contains("images of birds,"), "{}", conditions[0]);
+}
+
+#[test]
 fn names_cannot_break_out_of_any_form() {
     let hostile = "</td><script>alert(1)</script> | $\\input{x}$ & \"a,b\"";
     let mut other = entry(hostile, 0, [1.0; 2]);

@@ -75,7 +75,13 @@
         panels.append(this.panel(element, caption));
       }
       this.element = make("article", { className: "card" },
-        make("h3", {}, item.id), this.facts(), panels);
+        this.title(), this.facts(), panels);
+    }
+
+    /** The image's name, which may be broken where its parts end. */
+    title() {
+      const parts = this.item.id.split(/(?<=[/_-])/);
+      return make("h3", {}, ...parts.flatMap((part) => [part, make("wbr")]));
     }
 
     panel(element, caption) {
@@ -91,8 +97,8 @@
         line.append(" · ", make("span", { className: right ? "correct" : "wrong" },
           right ? "correct" : "wrong"), `: ${data.classes[item.predicted]}${share}`);
       }
-      line.append(` · F1⁺ ${number(item.f1_foreground)} · F1⁻ ${number(item.f1_background)}`);
-      if (item.threshold !== null) line.append(` · threshold ${item.threshold.toFixed(3)}`);
+      line.append(` · F1⁺\u00a0${number(item.f1_foreground)} · F1⁻\u00a0${number(item.f1_background)}`);
+      if (item.threshold !== null) line.append(` · threshold\u00a0${item.threshold.toFixed(3)}`);
       line.append(` · ${item.standing}`);
       return line;
     }
@@ -196,7 +202,7 @@
       live === null && data.threshold === null
         ? "Each image is cut at its own threshold; move the slider to cut all at the same one"
         : `All ${data.scored} images with masks cut at ${threshold.toFixed(3)}: ` +
-          `F1⁺ ${number(scores[0])}, F1⁻ ${number(scores[1])}`;
+          `F1⁺\u00a0${number(scores[0])}, F1⁻\u00a0${number(scores[1])}`;
   };
 
   let asked = false;

@@ -29,6 +29,7 @@ use pinpoint::{
     workflow::{open_dataset, require_memory_to_predict},
 };
 use serde_json::json;
+use unicode_width::UnicodeWidthStr as _;
 
 use self::{
     inputs::{Input, Inputs},
@@ -128,7 +129,7 @@ impl Predict {
 
         let mut tally = Tally {
             failed: inputs.problems.len(),
-            ..Tally::new(ui, self.json, inputs.images.len())
+            ..Tally::new(ui, self.json, predictor.classes(), inputs.images.len())
         };
         for input in &inputs.images {
             // A file that takes long to decode must not keep a signal waiting.
@@ -213,23 +214,26 @@ struct Tally<'a> {
     ui: &'a mut Ui,
     json: bool,
     progress: Option<crate::ui::Progress>,
+    /// Columns of the longest class.
+    class_width: usize,
     images: usize,
     done: usize,
     failed: usize,
 }
 
 impl<'a> Tally<'a> {
-    fn new(ui: &'a mut Ui, json: bool, images: usize) -> Self {
+    fn new(ui: &'a mut Ui, json: bool, classes: &[String], images: usize) -> Self {
         let progress = (images > 1).then(|| ui.progress(images as u64, "predicting"));
-        Self { ui, json, progress, images, done: 0, failed: 0 }
+        let class_width = classes.iter().map(|class| class.width()).max().unwrap_or_default();
+        Self { ui, json, progress, class_width, images, done: 0, failed: 0 }
     }
 
     fn count(&mut self, input: &Input, outcome: anyhow::Result<Line<'_>>) {
-        let Self { ui, json, .. } = self;
+        let Self { ui, json, class_width, .. } = self;
         let image = input.path.display().to_string();
         let mut told = || match &outcome {
             Ok(line) if *json => ui.print(&line.to_json()),
-            Ok(line) => ui.print(&line.to_text()),
+            Ok(line) => ui.print(&line.to_text(*class_width)),
             Err(error) => {
                 ui.warn(&format!("{error:#}"));
                 if *json {

@@ -27,6 +27,7 @@ use pinpoint::{
 use serde::Serialize;
 
 use super::inputs::{Input, Inputs, with_ending};
+use crate::ui::pad_right;
 
 /// Formats of a file of boxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -112,16 +113,13 @@ impl Line<'_> {
         serde_json::to_string(self).expect("plain data")
     }
 
-    /// The line for people, in columns.
-    pub(super) fn to_text(&self) -> String {
+    /// The line for people, in columns; that of classes is as wide as the longest of them.
+    pub(super) fn to_text(&self, class_width: usize) -> String {
         let percent = |share: f64| format!("{:5.1} %", 100.0 * share);
         let probability = self.probability.map_or_else(|| "-".to_owned(), |p| percent(p.into()));
-        let class = self.class.unwrap_or("-");
+        let class = pad_right(self.class.unwrap_or("-"), class_width);
         let foreground = percent(self.foreground);
-        format!(
-            "{class:16} {probability:>7}  {foreground} foreground  {}  {}",
-            self.image, self.mask
-        )
+        format!("{class}  {probability:>7}  {foreground} foreground  {}  {}", self.image, self.mask)
     }
 }
 

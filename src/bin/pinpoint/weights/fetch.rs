@@ -5,9 +5,10 @@ use std::{
     io::{self, Read as _},
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use pinpoint::model::known::{KNOWN_FILES, KnownFile, sha256};
 
 use crate::ui::Ui;
@@ -117,9 +118,12 @@ impl Wanted {
         let create = || format!("cannot create `{}`", folder.display());
         fs::create_dir_all(folder).with_context(create)?;
         // Removed with what is in it, whatever happens; on the same disk as the target.
-        let part = Part::beside(target);
+        let part = Part::beside(target)
+            .with_context(|| format!("cannot write beside `{}`", target.display()))?;
         ui.note(&format!("fetching {}", self.url));
-        download(&self.url, &part.0).with_context(|| self.by_hand(target))?;
+        download(&self.url, &part.0).map_err(|error| {
+            anyhow!("{error:#}\nhint: without a network, {}", self.by_hand(target))
+        })?;
         let found = sha256(&part.0)?;
         if found != self.sha256 {
             bail!(
@@ -139,11 +143,7 @@ impl Wanted {
 
     /// What to do where this machine cannot fetch the file.
     fn by_hand(&self, target: &Path) -> String {
-        format!(
-            "to do without a network, copy\n  {}\nfrom another machine to\n  {}",
-            self.url,
-            target.display()
-        )
+        format!("copy\n  {}\nfrom another machine to\n  {}", self.url, target.display())
     }
 }
 
@@ -151,10 +151,13 @@ impl Wanted {
 struct Part(PathBuf);
 
 impl Part {
-    fn beside(target: &Path) -> Self {
+    /// Creates it empty under a name of its own: a downloader follows no link that was planted.
+    fn beside(target: &Path) -> io::Result<Self> {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let mut name = target.as_os_str().to_owned();
-        name.push(format!(".{}.part", std::process::id()));
-        Self(name.into())
+        name.push(format!(".{:x}-{time:x}.part", std::process::id()));
+        File::create_new(&name)?;
+        Ok(Self(name.into()))
     }
 }
 
