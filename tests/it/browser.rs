@@ -7,15 +7,21 @@ use std::{
     path::Path,
     process::{Child, Command, Stdio},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
 
+/// Nothing here takes that long; a busy machine may take its time all the same.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Browsers that are started before it is given up: on a busy machine the driver may lose patience.
+const STARTS: usize = 3;
+
 /// Sends an HTTP request as it is to a port of this machine, and gives status line and body.
 pub(crate) fn exchange(port: u16, head: &str, body: &[u8]) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(body).unwrap();
     let mut reader = BufReader::new(stream);
@@ -46,26 +52,28 @@ pub(crate) struct Person {
 }
 
 impl Person {
-    /// With a window of that width and height; none if there is no browser with its driver.
+    /// With a window of that width and height; none, which is said, if there is no browser with
+    /// its driver on the path.
     pub(crate) fn new(profile: &Path, window: &str) -> Option<Self> {
         let on_path = |name: &str| {
             env::split_paths(&env::var_os("PATH")?)
                 .map(|folder| folder.join(name))
                 .find(|file| file.is_file())
         };
-        let (driver, browser) = (on_path("chromedriver")?, on_path("chromium")?);
+        let (Some(driver), Some(browser)) = (on_path("chromedriver"), on_path("chromium")) else {
+            eprintln!("skipped: no Chromium with its driver on the path");
+            return None;
+        };
         let mut driver = Command::new(driver)
             .arg("--port=0")
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .ok()?;
-        let mut lines = BufReader::new(driver.stdout.take()?).lines();
-        let started = lines.find_map(|line| {
-            let line = line.ok()?;
-            line.contains("started successfully on port").then_some(line)
-        });
-        let port = started?.trim_end_matches('.').rsplit(' ').next()?.parse().ok()?;
+            .unwrap();
+        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let started = lines.find(|line| line.contains("started successfully on port"));
+        let started = started.expect("the driver says its port");
+        let port = started.trim_end_matches('.').rsplit(' ').next().unwrap().parse().unwrap();
         // Whoever stops reading ends the driver.
         thread::spawn(move || lines.for_each(drop));
         let arguments = [
@@ -86,9 +94,12 @@ impl Person {
         let mut person = Self { driver, port, session: String::new() };
         let wanted =
             json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": options } } });
-        let answer = person.call("POST", "/session", &wanted);
-        person.session =
-            answer["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+        let mut answers = (0..STARTS).map(|_| person.call("POST", "/session", &wanted));
+        let answer = answers.find(|answer| answer["error"].is_null());
+        let answer = answer.expect("the driver starts a browser");
+        person.session = answer["sessionId"].as_str().unwrap().to_owned();
+        let patience = PATIENCE.as_millis() as u64;
+        person.does("timeouts", &json!({ "script": patience, "pageLoad": patience }));
         Some(person)
     }
 
@@ -104,7 +115,9 @@ impl Person {
     }
 
     pub(crate) fn does(&self, what: &str, body: &Value) -> Value {
-        self.call("POST", &format!("/session/{}/{what}", self.session), body)
+        let answer = self.call("POST", &format!("/session/{}/{what}", self.session), body);
+        assert!(answer["error"].is_null(), "{what}: {answer:#}");
+        answer
     }
 
     /// What a script in the page gives.
@@ -118,7 +131,8 @@ impl Person {
     }
 
     pub(crate) fn waits_until(&self, script: &str) {
-        for _ in 0..600 {
+        let asked = Instant::now();
+        while asked.elapsed() < PATIENCE {
             if self.sees(script) == json!(true) {
                 return;
             }
