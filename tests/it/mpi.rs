@@ -20,6 +20,8 @@ mod several {
         mpirun.args(["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"]);
         // Containers forbid one process to read another's memory, which is only a shortcut.
         mpirun.args(["--mca", "btl_vader_single_copy_mechanism", "none"]);
+        // Ranks that wait would otherwise take the cores from those that compute.
+        mpirun.args(["--mca", "mpi_yield_when_idle", "1"]);
         mpirun.arg("-n").arg(ranks.to_string());
         mpirun.arg(command.get_program()).args(command.get_args());
         mpirun
