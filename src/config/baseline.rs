@@ -56,6 +56,9 @@ pub struct UnetConfig {
 }
 
 impl Stage {
+    /// All stages, in the order of the network.
+    pub const ALL: [Self; 4] = [Self::Layer1, Self::Layer2, Self::Layer3, Self::Layer4];
+
     /// Which stage, counted from 0.
     pub fn index(self) -> usize {
         self as usize

@@ -94,6 +94,17 @@ pub enum Views {
 }
 
 impl ProbeConfig {
+    /// The stages whose maps the class head may see through masks.
+    pub(crate) fn stages_through_masks(&self) -> Vec<Stage> {
+        match self.class_view {
+            ClassView::Image => Vec::new(),
+            // In the order of the network, as maps are given.
+            ClassView::Best | ClassView::Foreground => {
+                Stage::ALL.into_iter().filter(|stage| self.class_stages.contains(stage)).collect()
+            }
+        }
+    }
+
     pub(super) fn check(&self, require: &mut Require<'_>) {
         require(!self.mask_stages.is_empty(), "probe.mask_stages", "must not be empty");
         require(!self.class_stages.is_empty(), "probe.class_stages", "must not be empty");

@@ -16,8 +16,6 @@ use crate::{
     model::Branch,
 };
 
-const ALL: [Stage; 4] = [Stage::Layer1, Stage::Layer2, Stage::Layer3, Stage::Layer4];
-
 pub(super) fn graph(
     graph: &mut Graph,
     images: &Value,
@@ -29,7 +27,7 @@ pub(super) fn graph(
     let grid = rounded_up(graph, &size, STRIDE);
     let given = backbone::stages(graph, images, &undilated(&config.model), weights, Branch::Whole)?;
     let of = |stages: &[Stage]| -> Vec<(Stage, &Value)> {
-        ALL.into_iter().zip(&given).filter(|(stage, _)| stages.contains(stage)).collect()
+        Stage::ALL.into_iter().zip(&given).filter(|(stage, _)| stages.contains(stage)).collect()
     };
     let cells = projected(graph, &of(&settings.mask_stages), &grid, weights)?;
     let logits = students(graph, &cells, weights)?;

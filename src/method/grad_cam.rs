@@ -174,8 +174,7 @@ mod tests {
     #[test]
     fn every_stage_gives_a_map_of_its_own_size() {
         let (mut config, network, image) = setup();
-        let stages = [Stage::Layer1, Stage::Layer2, Stage::Layer3, Stage::Layer4];
-        for (stage, grid) in stages.into_iter().zip([[8, 10], [4, 5], [4, 5], [4, 5]]) {
+        for (stage, grid) in Stage::ALL.into_iter().zip([[8, 10], [4, 5], [4, 5], [4, 5]]) {
             config.grad_cam.stage = stage;
             for rule in [GradCam::Plain, GradCam::PlusPlus, GradCam::Layer] {
                 let (_, map) = rule.map(&network, image.clone(), None, &config);

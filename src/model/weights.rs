@@ -115,23 +115,52 @@ fn from_note<T: DeserializeOwned>(path: &Path, note: Option<Value>) -> Result<T>
     serde_json::from_value(note).map_err(|error| broken(path, &error))
 }
 
+/// Reads some tensors of a file that [`encode`] wrote, and no others.
+pub(crate) fn read_some(path: &Path, names: &[String]) -> Result<Vec<Array>> {
+    let file = SafetensorsFile::open(path)?;
+    let mut open = regular::open(path).map_err(Error::file("read", path))?;
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        let missing = || broken(path, &format!("`{name}` is missing"));
+        let info = file.header.info(name).ok_or_else(missing)?;
+        let array = file.array(name, &mut open, info).map_err(|error| broken(path, &error))?;
+        found.push(array.ok_or_else(missing)?);
+    }
+    Ok(found)
+}
+
 /// The safetensors file of tensors and a note, with checksums of both.
 pub fn encode(arrays: &Arrays, note: &impl Serialize) -> Vec<u8> {
-    let bytes: Vec<(&String, &Array, Vec<u8>, String)> = arrays
+    encode_some_in_half(arrays, |_| false, note)
+}
+
+/// The same, with the tensors of some names in half precision.
+pub(crate) fn encode_some_in_half(
+    arrays: &Arrays,
+    in_half: impl Fn(&str) -> bool + Sync,
+    note: &impl Serialize,
+) -> Vec<u8> {
+    let bytes: Vec<(&String, &Array, Dtype, Vec<u8>, String)> = arrays
         .par_iter()
         .map(|(name, array)| {
-            let bytes: Vec<u8> =
-                array.values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let values = array.values.iter();
+            let (dtype, bytes): (_, Vec<u8>) = if in_half(name) {
+                let halves = values.flat_map(|&value| f16::from_f32(value).to_le_bytes());
+                (Dtype::F16, halves.collect())
+            } else {
+                (Dtype::F32, values.flat_map(|value| value.to_le_bytes()).collect())
+            };
             let sum = digest::hex(&bytes);
-            (name, array, bytes, sum)
+            (name, array, dtype, bytes, sum)
         })
         .collect();
     let note = serde_json::to_value(note).expect("notes are plain data");
     let sums = bytes.iter().map(|(name, .., sum)| ((*name).clone(), sum.clone())).collect();
-    let shapes = bytes.iter().map(|(name, array, ..)| (name.as_str(), Dtype::F32, &*array.shape));
+    let shapes =
+        bytes.iter().map(|(name, array, dtype, ..)| (name.as_str(), *dtype, &*array.shape));
     let seal = Seal::new(&note, sums, shapes);
-    let views = bytes.iter().map(|(name, array, bytes, _)| {
-        let view = TensorView::new(Dtype::F32, array.shape.clone(), bytes);
+    let views = bytes.iter().map(|(name, array, dtype, bytes, _)| {
+        let view = TensorView::new(*dtype, array.shape.clone(), bytes);
         (*name, view.expect("an array has as many values as its shape says"))
     });
     let sealed = serde_json::to_string(&Sealed { note: &note, sha256: &seal });

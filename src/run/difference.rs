@@ -3,7 +3,7 @@
 use crate::config::Config;
 
 /// The settings that differ, one per line.
-pub(super) fn difference(before: &Config, now: &Config) -> Vec<String> {
+pub(crate) fn difference(before: &Config, now: &Config) -> Vec<String> {
     let leaves = |config: &Config| {
         let mut leaves = Vec::new();
         let table = toml::Table::try_from(config).expect("settings are plain data");

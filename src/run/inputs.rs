@@ -130,11 +130,7 @@ impl WeightFile {
 impl Fingerprint {
     /// Reads files: their length and their start, middle and end, or at every byte.
     pub fn of(files: &[&Path], every_byte: bool) -> Result<Self> {
-        let one = |path: &&Path| {
-            let (length, digest) =
-                digest_of(path, every_byte).map_err(Error::file("read", path))?;
-            Ok((length, digest.hex()))
-        };
+        let one = |path: &&Path| content_of(path, every_byte);
         let seen: Vec<(u64, String)> = files.par_iter().map(one).collect::<Result<_>>()?;
         let mut whole = Digest::default();
         for (length, digest) in &seen {
@@ -143,6 +139,12 @@ impl Fingerprint {
         let bytes = seen.iter().map(|(length, _)| length).sum();
         Ok(Self { files: files.len(), bytes, every_byte, sha256: whole.hex() })
     }
+}
+
+/// What a file is known again by: its length, and the digest of its bytes or of a sample of them.
+pub(crate) fn content_of(path: &Path, every_byte: bool) -> Result<(u64, String)> {
+    let (length, digest) = digest_of(path, every_byte).map_err(Error::file("read", path))?;
+    Ok((length, digest.hex()))
 }
 
 fn digest_of(path: &Path, every_byte: bool) -> io::Result<(u64, Digest)> {

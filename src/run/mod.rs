@@ -30,13 +30,13 @@ use std::{
 
 use burn::module::Module;
 
-pub(crate) use self::atomic::PartFile;
+use self::lock::Lock;
+pub(crate) use self::{atomic::PartFile, difference::difference, inputs::content_of};
 pub use self::{
     atomic::write_atomically,
     inputs::{DataSource, Fingerprint, Inputs, WeightFile},
     state::{Best, EpochRecord, Position, Sums, WeightsNote},
 };
-use self::{difference::difference, lock::Lock};
 use crate::{
     config::Config,
     error::{Error, Result},

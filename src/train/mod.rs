@@ -9,6 +9,7 @@ pub mod schedule;
 /// Weight updates.
 pub mod optimizer;
 
+mod features;
 mod mean_colour;
 mod probe;
 mod start;
@@ -23,7 +24,11 @@ use std::{
 
 use burn::{module::Module, tensor::Device};
 
-pub use self::event::{EpochRecord, Event, Observer};
+pub use self::{
+    event::{EpochRecord, Event, Observer},
+    features::{FeatureImage, FeatureMaker, Made},
+    probe::wanted_features,
+};
 use self::{
     mean_colour::mean_colour,
     optimizer::Optimizer,
@@ -66,6 +71,8 @@ pub struct TrainingTask<'a> {
     pub source: Option<&'a DataSource>,
     /// Weights to start from.
     pub weights: Option<&'a Path>,
+    /// Where features of the images are that were made beforehand; none if they are computed now.
+    pub features: Option<&'a Path>,
     /// Where tensors live.
     pub device: Device,
     /// Threads that decode and augment images.
@@ -92,6 +99,12 @@ pub enum Ending {
 /// on how often the run was interrupted. Only the first rank writes the run.
 pub fn fit(task: &TrainingTask<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result<Ending> {
     require_shareable(task)?;
+    if task.features.is_some() && task.config.method != "probe" {
+        return Err(Error::Setting(vec![format!(
+            "`method = \"{}\"` learns from images: features are for `method = \"probe\"`",
+            task.config.method
+        )]));
+    }
     let observer = &mut FirstRank { observer, is_first: task.ranks.is_first() };
     with_method!(
         task.config.method.as_str(),

@@ -2,18 +2,28 @@
 //!
 //! Nothing here learns by batches. The checkpoint holds the frozen backbone, so that a run that
 //! was stopped needs no weight file to go on; what follows from it is computed again, to the
-//! same bytes, since that takes a minute.
+//! same bytes, since that takes a minute. Features of images that were computed beforehand, see
+//! `features.rs`, are read instead.
 
-use std::{ops::ControlFlow, time::Instant};
+use std::{
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use burn::tensor::Device;
 
 use super::{
-    Ending, Event, Observer, TrainingTask, start::require_same_samples, validate::Validation,
+    Ending, Event, Observer, TrainingTask,
+    features::{FeatureImage, Origin, Stored},
+    start::require_same_samples,
+    validate::Validation,
 };
 use crate::{
-    config::{ClassView, Config},
+    config::{ClassView, Config, ProbeConfig},
     data::{
         Dataset, Sample,
-        loader::{EvalImage, EvalLoader, EvalSettings},
+        loader::{EvalImage, EvalImages, EvalLoader, EvalSettings},
     },
     error::{Error, Result},
     method::{
@@ -21,8 +31,8 @@ use crate::{
         learner::negative_log_likelihood,
         most_probable,
         probe::{
-            self, ClassHead, Descriptors, Gathered, Gathering, HalfMaps, LabelledCells, MaskHeads,
-            NotFinite, Plan, Probe, StageMaps,
+            self, ClassHead, Descriptors, Gathered, Gathering, ImageFeatures, LabelledCells,
+            MaskHeads, NotFinite, Plan, Probe, StageMaps,
         },
     },
     model::{
@@ -63,8 +73,12 @@ pub(super) fn fit(
             let blank = Resnet::new(&probe::backbone(&task.config.model), &task.device);
             weights::load(blank, &run.checkpoint(), arrays)?.0
         }
-        None => open_backbone(task, observer)?,
+        None => open_backbone(task.config, task.weights, &task.device, observer)?,
     };
+    let (plan, order) = looked_at(task.dataset, task.config);
+    let samples: Vec<&Sample> = order.iter().map(|&index| &task.dataset.train[index]).collect();
+    let origin = Origin::new(task.config, inputs.weights.as_ref(), plan.cells, task.every_byte);
+    let stored = task.features.map(|folder| Stored::open(folder, &origin, &samples)).transpose()?;
     // An image that cannot be read or a setting that cannot work shows itself in the first one.
     let mut first = images(task, &[&task.dataset.train[0]]).images();
     match first.next_unless(|| observer.wants_to_stop()) {
@@ -75,18 +89,16 @@ pub(super) fn fit(
     let path = run.save(&backbone, Arrays::new(), &position)?;
     observer.observe(&Event::Saved(&path));
 
-    let plan = Plan::new(task.dataset.train.len(), &task.config.probe);
-    let samples = learned_from(task, &plan, observer);
-    let Some(gathered) = gather(task, plan, &samples, &backbone, observer)? else {
+    let source = stored.as_ref().map_or(Source::Computed(&backbone), Source::Stored);
+    let features = Features { task, plan, samples: &samples, source };
+    let Some(gathered) = gather(&features, observer)? else {
         return Ok(Ending::Interrupted);
     };
     let features_done = started.elapsed().as_secs_f64();
     let Some(mask_heads) = train_mask_heads(&gathered.cells, task, observer) else {
         return Ok(Ending::Interrupted);
     };
-    let Some(foreground) =
-        see_foreground(&gathered, &mask_heads, task, &samples, &backbone, observer)?
-    else {
+    let Some(foreground) = see_foreground(&features, &gathered, &mask_heads, observer)? else {
         return Ok(Ending::Interrupted);
     };
     let Gathered { projection, cells, descriptors: image, last_stage, .. } = gathered;
@@ -144,14 +156,19 @@ pub(super) fn fit(
 }
 
 /// The backbone with the weights that were given, or with drawn ones.
-fn open_backbone(task: &TrainingTask<'_>, observer: &mut dyn Observer) -> Result<Resnet> {
-    let config = probe::backbone(&task.config.model);
-    let Some(path) = task.weights else {
+pub(super) fn open_backbone(
+    config: &Config,
+    weights: Option<&Path>,
+    device: &Device,
+    observer: &mut dyn Observer,
+) -> Result<Resnet> {
+    let model = probe::backbone(&config.model);
+    let Some(path) = weights else {
         observer.observe(&Event::Warning(NO_WEIGHTS));
-        return Ok(Resnet::drawn(&config, task.config.seed, &task.device));
+        return Ok(Resnet::drawn(&model, config.seed, device));
     };
     // Every tensor of a backbone must be in the file, so that none needs to be drawn first.
-    let blank = Resnet::new(&config, &task.device);
+    let blank = Resnet::new(&model, device);
     let (backbone, report) = weights::load(blank, path, weights::read(path)?)?;
     observer.observe(&Event::Note(&report.to_string()));
     Ok(backbone)
@@ -174,40 +191,99 @@ fn require_enough(dataset: &Dataset) -> Result<()> {
     })
 }
 
-/// The training images that there is memory for, in the order in which they are looked at.
-fn learned_from<'a>(
-    task: &TrainingTask<'a>,
-    plan: &Plan,
-    observer: &mut dyn Observer,
-) -> Vec<&'a Sample> {
-    let TrainingTask { config, dataset, .. } = task;
+/// How much of the training images is kept, and which of them are looked at, in this order.
+fn looked_at(dataset: &Dataset, config: &Config) -> (Plan, Vec<usize>) {
+    let plan = Plan::new(dataset.train.len(), &config.probe);
     let mut order = random_order(dataset, config.seed);
     order.truncate(plan.images);
-    if order.len() < dataset.train.len() {
+    (plan, order)
+}
+
+/// The images whose features a training of a probe needs, in the order of the dataset, and how many
+/// cells of each it keeps.
+pub fn wanted_features(dataset: &Dataset, config: &Config) -> Result<(Vec<FeatureImage>, usize)> {
+    require_enough(dataset)?;
+    let (plan, mut order) = looked_at(dataset, config);
+    order.sort_unstable();
+    let image = |index: usize| {
+        let Sample { id, image, .. } = &dataset.train[index];
+        FeatureImage { id: id.clone(), path: image.clone() }
+    };
+    Ok((order.into_iter().map(image).collect(), plan.cells))
+}
+
+/// Features of the images that are looked at.
+struct Features<'a> {
+    task: &'a TrainingTask<'a>,
+    plan: Plan,
+    samples: &'a [&'a Sample],
+    source: Source<'a>,
+}
+
+/// Where features come from.
+enum Source<'a> {
+    /// They were made before.
+    Stored(&'a Stored),
+    /// Each image is passed through the backbone.
+    Computed(&'a Resnet),
+}
+
+/// Gives them, one after the other.
+enum Reader<'a> {
+    Stored(&'a Stored),
+    Computed(&'a Resnet, EvalImages),
+}
+
+impl Features<'_> {
+    /// Gives the features of every sample from the `first` on; whether it was not asked to stop.
+    fn each(
+        &self,
+        first: usize,
+        observer: &mut dyn Observer,
+        mut give: impl FnMut(ImageFeatures),
+    ) -> Result<bool> {
+        let Self { task, plan, samples, source } = self;
+        let (what, mut reader) = match source {
+            Source::Stored(stored) => ("reading features", Reader::Stored(stored)),
+            Source::Computed(backbone) => {
+                let images = images(task, &samples[first..]).images();
+                ("computing features", Reader::Computed(backbone, images))
+            }
+        };
+        for (index, sample) in samples.iter().enumerate().skip(first) {
+            if observer.wants_to_stop() {
+                return Ok(false);
+            }
+            let (done, total) = (index - first, samples.len() - first);
+            observer.observe(&Event::Working { what, done, total });
+            give(match &mut reader {
+                Reader::Stored(stored) => stored.read(index)?,
+                Reader::Computed(backbone, images) => {
+                    let Some(image) = images.next_unless(|| observer.wants_to_stop()) else {
+                        return Ok(false);
+                    };
+                    let (probe, device) = (&task.config.probe, &task.device);
+                    features_of(backbone, image?, plan.cells, probe, device, &sample.image)?
+                }
+            });
+        }
+        Ok(true)
+    }
+}
+
+/// Takes the features of all images; none if it was asked to stop.
+fn gather(features: &Features<'_>, observer: &mut dyn Observer) -> Result<Option<Gathered>> {
+    let Features { task: TrainingTask { config, dataset, .. }, plan, samples, .. } = features;
+    if samples.len() < dataset.train.len() {
         let note = format!(
-            "{} of {} training images are used: `probe.memory_mib` holds no more",
-            order.len(),
+            "{} of {} training images are looked at: `probe.memory_mib` holds no more",
+            samples.len(),
             dataset.train.len()
         );
         observer.observe(&Event::Note(&note));
     }
-    order.iter().map(|&index| &dataset.train[index]).collect()
-}
-
-/// Passes the training images through the backbone; none if it was asked to stop.
-fn gather(
-    task: &TrainingTask<'_>,
-    plan: Plan,
-    samples: &[&Sample],
-    backbone: &Resnet,
-    observer: &mut dyn Observer,
-) -> Result<Option<Gathered>> {
-    let TrainingTask { config, dataset, .. } = task;
-    let mut gathering = Gathering::new(plan, &config.probe);
-    let goes_on = see(task, samples, backbone, "computing features", observer, |sample, maps| {
-        gathering.push(maps, &config.probe).map_err(|NotFinite| not_finite(sample))
-    })?;
-    if !goes_on {
+    let mut gathering = Gathering::new(*plan, &config.probe);
+    if !features.each(0, observer, |image| gathering.push(image))? {
         return Ok(None);
     }
     let labels = samples.iter().map(|sample| sample.label).collect();
@@ -226,55 +302,46 @@ fn gather(
 /// The descriptors of what the masks of the training images show; none if it was asked to stop, and
 /// none of them if they are not wanted.
 ///
-/// Images whose maps found no room in the memory pass through the backbone once more.
+/// Images whose maps found no room in the memory are looked at once more.
 fn see_foreground(
+    features: &Features<'_>,
     gathered: &Gathered,
     mask_heads: &MaskHeads,
-    task: &TrainingTask<'_>,
-    samples: &[&Sample],
-    backbone: &Resnet,
     observer: &mut dyn Observer,
 ) -> Result<Option<Vec<Vec<f32>>>> {
     let Gathered { cells, class_maps, .. } = gathered;
-    let config = &task.config.probe;
+    let config = &features.task.config.probe;
     if config.class_view == ClassView::Image {
         return Ok(Some(Vec::new()));
     }
-    let describe =
-        |image: usize, maps: &HalfMaps| maps.descriptor(&mask_heads.mask(cells, image, config));
+    let mask = |image: usize| mask_heads.mask(cells, image, config);
+    let kept = class_maps.iter().enumerate();
     let mut descriptors: Vec<Vec<f32>> =
-        class_maps.iter().enumerate().map(|(image, maps)| describe(image, maps)).collect();
-    let rest = &samples[class_maps.len()..];
-    let goes_on = see(task, rest, backbone, "looking through masks", observer, |_, maps| {
-        let maps = HalfMaps::of(maps, &config.class_stages);
-        descriptors.push(describe(descriptors.len(), &maps));
-        Ok(())
+        kept.map(|(image, maps)| maps.descriptor(&mask(image))).collect();
+    let goes_on = features.each(class_maps.len(), observer, |image| {
+        descriptors.push(image.class_maps.descriptor(&mask(descriptors.len())));
     })?;
     Ok(goes_on.then_some(descriptors))
 }
 
-/// Gives what the stages of the backbone make of each image; whether it was not asked to stop.
-fn see(
-    task: &TrainingTask<'_>,
-    samples: &[&Sample],
+/// Passes an image through the backbone, and keeps so many cells of it.
+pub(super) fn features_of(
     backbone: &Resnet,
-    what: &'static str,
-    observer: &mut dyn Observer,
-    mut give: impl FnMut(&Sample, &StageMaps) -> Result<()>,
-) -> Result<bool> {
-    let mut images = images(task, samples).images();
-    for (done, sample) in samples.iter().enumerate() {
-        let Some(image) = images.next_unless(|| observer.wants_to_stop()) else {
-            return Ok(false);
-        };
-        observer.observe(&Event::Working { what, done, total: samples.len() });
-        let EvalImage { input, geometry, .. } = image?;
-        let size = geometry.padded.rows_columns();
-        let maps = StageMaps::of(backbone, input, size, &task.config.probe, &task.device);
-        give(sample, &maps)?;
-        maps.reuse();
-    }
-    Ok(true)
+    image: EvalImage,
+    cells: usize,
+    config: &ProbeConfig,
+    device: &Device,
+    path: &Path,
+) -> Result<ImageFeatures> {
+    let EvalImage { input, geometry, .. } = image;
+    let maps = StageMaps::of(backbone, input, geometry.padded.rows_columns(), config, device);
+    let features = ImageFeatures::of(&maps, cells, config).map_err(|NotFinite| Error::Image {
+        path: path.to_owned(),
+        problem: "the features of the image are no numbers, or too large to be kept".to_owned(),
+        remedy: "give weights that were trained on such images, as ImageNet's are".to_owned(),
+    })?;
+    maps.reuse();
+    Ok(features)
 }
 
 /// The training images in random order, one of each class in turn, so that the first of them
@@ -294,14 +361,6 @@ fn random_order(dataset: &Dataset, seed: u64) -> Vec<usize> {
     turns.into_iter().map(|(_, image)| image).collect()
 }
 
-fn not_finite(sample: &Sample) -> Error {
-    Error::Image {
-        path: sample.image.clone(),
-        problem: "the features of the image are no numbers, or too large to be kept".to_owned(),
-        remedy: "give weights that were trained on such images, as ImageNet's are".to_owned(),
-    }
-}
-
 /// Trains the heads that masks are made by; none if the observer asked to stop.
 fn train_mask_heads(
     cells: &LabelledCells,
@@ -318,9 +377,13 @@ fn train_mask_heads(
 /// The images of some samples, as prediction sees them.
 fn images(task: &TrainingTask<'_>, samples: &[&Sample]) -> EvalLoader {
     let paths = samples.iter().map(|sample| sample.image.clone()).collect();
-    let settings =
-        EvalSettings { workers: task.workers, max_megapixels: task.config.data.max_megapixels };
-    EvalLoader::new(paths, task.config.preprocess.clone(), settings)
+    images_of(paths, task.config, task.workers)
+}
+
+/// Images as prediction sees them, decoded by so many threads.
+pub(super) fn images_of(paths: Vec<PathBuf>, config: &Config, workers: usize) -> EvalLoader {
+    let settings = EvalSettings { workers, max_megapixels: config.data.max_megapixels };
+    EvalLoader::new(paths, config.preprocess.clone(), settings)
 }
 
 /// Share of validation images that are named wrongly, in percent, and mean cross-entropy; none

@@ -12,7 +12,7 @@ use std::thread;
 pub use self::{
     evaluation::{EvaluateEvent, EvaluateRequest, SaveMaps, evaluate},
     memory::require_memory_to_predict,
-    training::{TrainRequest, Trained, open_dataset, train},
+    training::{FeatureWork, TrainRequest, Trained, open_dataset, train},
 };
 
 /// The number of threads asked for, or one per core.

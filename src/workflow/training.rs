@@ -14,7 +14,9 @@ use crate::{
     method::{Learner, with_method},
     report::training_curves,
     run::{DataSource, RunDir},
-    train::{Ending, Event, Observer, TrainingTask, fit},
+    train::{
+        Ending, Event, FeatureImage, FeatureMaker, Observer, TrainingTask, fit, wanted_features,
+    },
 };
 
 /// What to train, on what, and where to.
@@ -28,6 +30,8 @@ pub struct TrainRequest {
     pub config: Config,
     /// Weights to start from, `.safetensors` or `.pth`.
     pub weights: Option<PathBuf>,
+    /// A folder with features of the images, see [`FeatureMaker`]; none if they are computed now.
+    pub features: Option<PathBuf>,
     /// Where to compute, such as `cpu`.
     pub device: String,
     /// Threads that decode and augment images; one per core by default.
@@ -57,6 +61,7 @@ impl TrainRequest {
             out: out.into(),
             config,
             weights: None,
+            features: None,
             device: "cpu".to_owned(),
             threads: None,
             hash_images: false,
@@ -103,6 +108,7 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Trai
         dataset: &dataset,
         source: request.data.as_ref(),
         weights: request.weights.as_deref(),
+        features: request.features.as_deref(),
         device,
         workers: workers(request.threads),
         every_byte: request.hash_images,
@@ -111,6 +117,31 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Trai
     ranks.agree(require_memory_of(&task))?;
     let ending = fit(&task, &run, &mut WithCurves { run: &run, observer })?;
     Ok(Trained { run, ending })
+}
+
+/// The features that a training of a probe needs, for whoever makes them by many processes.
+#[derive(Debug)]
+pub struct FeatureWork {
+    /// The images, in the order of the dataset.
+    pub images: Vec<FeatureImage>,
+    /// Most cells that are kept of each.
+    pub cells: usize,
+}
+
+impl FeatureWork {
+    /// Of a request that could be trained: everything is checked that training checks first.
+    pub fn of(request: &TrainRequest) -> Result<Self> {
+        let (dataset, ..) = prepare(request, &mut ())?;
+        let (images, cells) = wanted_features(&dataset, &request.config)?;
+        Ok(Self { images, cells })
+    }
+
+    /// What makes them, in any process that sees the same weights and images.
+    pub fn maker(request: &TrainRequest, cells: usize) -> Result<FeatureMaker> {
+        let TrainRequest { config, weights, hash_images, .. } = request;
+        let device = device::open(&request.device)?;
+        FeatureMaker::open(config, weights.as_deref(), cells, *hash_images, &device)
+    }
 }
 
 /// Opens all that training needs, which may fail in one process and not in another.

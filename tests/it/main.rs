@@ -22,6 +22,7 @@ mod evaluate_maps;
 mod evaluate_memory;
 mod export;
 mod faults;
+mod features;
 mod formats;
 mod front_door;
 mod fuzz_corpus;

@@ -76,10 +76,8 @@ impl ClassHead {
     ) -> (Self, Option<f64>) {
         let width = descriptors.image.first().map_or(0, Vec::len);
         // A single stage is all of them.
-        let mut stages = vec![0..width];
-        if descriptors.last_stage > 0 {
-            stages.push(descriptors.last_stage..width);
-        }
+        let froms =
+            if descriptors.last_stage == 0 { vec![0] } else { vec![0, descriptors.last_stage] };
         let views: &[Sees] = match view {
             ClassView::Best => &[Sees::Image, Sees::Foreground],
             ClassView::Image => &[Sees::Image],
@@ -87,7 +85,7 @@ impl ClassHead {
         };
         let choices = views.iter().flat_map(|&sees| {
             let images = descriptors.seen(sees);
-            stages.iter().flat_map(move |features| choices(sees, images, features, labels, seed))
+            froms.iter().flat_map(move |&from| choices(sees, images, from..width, labels, seed))
         });
         let loss = |choice: &Choice| choice.held_out.map_or(f64::INFINITY, |found| found.log_loss);
         let best = choices.min_by(|a, b| loss(a).total_cmp(&loss(b)));
@@ -120,12 +118,12 @@ impl ClassHead {
 fn choices(
     sees: Sees,
     images: &[Vec<f32>],
-    features: &Range<usize>,
+    features: Range<usize>,
     labels: &[usize],
     seed: u64,
 ) -> Vec<Choice> {
     let tested = images.len().min(TESTED_IMAGES);
-    let images = columns(&images[..tested], features);
+    let images = columns(&images[..tested], &features);
     let found = cross_validated(&images, &labels[..tested], &WEIGHTS, 1, seed);
     let choice = |(index, weight)| {
         let held_out = found.as_ref().map(|found| found[index]);

@@ -103,14 +103,17 @@ pub(super) fn descriptor(
     pool.finish()
 }
 
-/// A mask on any grid, brought to those of some stages of an image of height and width `size`.
-pub(super) fn masks(mask: &StageMap, stages: &[Stage], size: [usize; 2]) -> StageMaps {
-    let of_stage = |&stage: &Stage| (stage, mask.resized(grid(size, stage)));
-    StageMaps { grid: mask.grid, stages: stages.iter().map(of_stage).collect() }
+/// A mask on any grid, brought to those of some stages.
+pub(super) fn masks(
+    mask: &StageMap,
+    grids: impl Iterator<Item = (Stage, [usize; 2])>,
+) -> StageMaps {
+    let stages = grids.map(|(stage, grid)| (stage, mask.resized(grid)));
+    StageMaps { grid: mask.grid, stages: stages.collect() }
 }
 
-/// Rows and columns of a stage.
-fn grid(size: [usize; 2], stage: Stage) -> [usize; 2] {
+/// Rows and columns of a stage of an image of height and width `size`.
+pub(super) fn grid(size: [usize; 2], stage: Stage) -> [usize; 2] {
     size.map(|side| side.div_ceil(4 << stage.index()))
 }
 
@@ -147,7 +150,8 @@ mod tests {
     #[test]
     fn a_mask_is_brought_to_the_grid_of_every_stage() {
         let mask = StageMap { grid: [2, 4], channels: 1, values: vec![0.5; 8] };
-        let masks = masks(&mask, &[Stage::Layer3, Stage::Layer4], [64, 96]);
+        let grids = [Stage::Layer3, Stage::Layer4].map(|stage| (stage, grid([64, 96], stage)));
+        let masks = masks(&mask, grids.into_iter());
         let grids: Vec<[usize; 2]> = masks.stages.iter().map(|(_, map)| map.grid).collect();
         assert_eq!(grids, [[4, 6], [2, 3]]);
         assert!(masks.stages.iter().flat_map(|(_, map)| &map.values).all(|&value| value == 0.5));

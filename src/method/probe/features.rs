@@ -64,8 +64,8 @@ impl StageMaps {
             let images = tensor(input, [1, 3, height, width], device);
             let last = stages.last().map_or(0, |stage| stage.index() + 1);
             let given = backbone.first_stages(images, Pass::Evaluate(Branch::Whole), last);
-            let all = [Stage::Layer1, Stage::Layer2, Stage::Layer3, Stage::Layer4];
-            let wanted = all.into_iter().zip(given).filter(|(stage, _)| stages.contains(stage));
+            let wanted =
+                Stage::ALL.into_iter().zip(given).filter(|(stage, _)| stages.contains(stage));
             let back =
                 |(stage, maps): (Stage, Tensor<4>)| (stage, view.undo(maps.into(), stage, size));
             wanted.map(back).collect::<Vec<_>>()
@@ -172,6 +172,11 @@ impl StageMaps {
     /// Height and width in pixels, up to a cell.
     pub(super) fn size(&self) -> [usize; 2] {
         self.grid.map(|cells| cells * STRIDE)
+    }
+
+    /// Rows and columns of some stages.
+    pub(super) fn grids(&self, stages: &[Stage]) -> impl Iterator<Item = (Stage, [usize; 2])> {
+        self.of_stages(stages).map(|(stage, map)| (stage, map.grid))
     }
 
     pub(super) fn of_stages(&self, stages: &[Stage]) -> impl Iterator<Item = (Stage, &StageMap)> {

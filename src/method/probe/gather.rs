@@ -17,7 +17,7 @@ use super::{
     half_maps::HalfMaps,
     projection::Projection,
 };
-use crate::config::{ClassView, ProbeConfig};
+use crate::config::ProbeConfig;
 
 /// Fewest cells of an image worth keeping; beyond, images are left out instead.
 const FEWEST_CELLS: usize = 64;
@@ -51,7 +51,6 @@ impl Plan {
 pub struct Gathering {
     plan: Plan,
     dimensions: usize,
-    channels: usize,
     /// Raw vectors, until the projection is fitted.
     raw: Vec<ImageCells>,
     projection: Option<Projection>,
@@ -61,6 +60,37 @@ pub struct Gathering {
     class_maps: Vec<HalfMaps>,
     /// Bytes that are left for these.
     left: usize,
+}
+
+/// What is kept of one image, before it is projected.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImageFeatures {
+    /// Raw vectors of some cells, for masks.
+    pub cells: ImageCells,
+    /// For classes.
+    pub descriptor: Vec<f32>,
+    /// Where the last stage begins in the descriptor.
+    pub last_stage: usize,
+    /// For classes, to be seen through a mask; empty where no class head is to see them so.
+    pub class_maps: HalfMaps,
+}
+
+impl ImageFeatures {
+    /// Keeps so many cells of an image; refuses features that are no numbers, or too large.
+    pub fn of(maps: &StageMaps, cells: usize, config: &ProbeConfig) -> Result<Self, NotFinite> {
+        let descriptor = descriptor(maps, &config.class_stages, None);
+        let classes = maps.of_stages(&config.class_stages).map(|(_, map)| map.channels);
+        let channels: Vec<usize> = classes.collect();
+        // Two numbers of each channel.
+        let last_stage = 2 * channels.split_last().map_or(0, |(_, before)| before.iter().sum());
+        let cells = maps.sample(&config.mask_stages, cells);
+        let finite = cells.values.iter().all(|value| value.is_finite());
+        if !finite || !descriptor.iter().all(|value| value.is_finite()) {
+            return Err(NotFinite);
+        }
+        let class_maps = HalfMaps::of(maps, &config.stages_through_masks());
+        Ok(Self { cells, descriptor, last_stage, class_maps })
+    }
 }
 
 /// Features that are no numbers, or too large for half precision.
@@ -88,7 +118,6 @@ impl Gathering {
         Self {
             plan,
             dimensions: config.dimensions,
-            channels: 0,
             raw: Vec::new(),
             projection: None,
             projected: Vec::new(),
@@ -99,38 +128,26 @@ impl Gathering {
         }
     }
 
-    /// Takes the next image; refuses one whose features are no numbers, or too large to be kept.
-    pub fn push(&mut self, maps: &StageMaps, config: &ProbeConfig) -> Result<(), NotFinite> {
-        let descriptor = descriptor(maps, &config.class_stages, None);
-        let classes = maps.of_stages(&config.class_stages).map(|(_, map)| map.channels);
-        // Two numbers of each channel.
-        let channels: Vec<usize> = classes.collect();
-        self.last_stage = 2 * channels.split_last().map_or(0, |(_, before)| before.iter().sum());
-        self.channels = maps.channels(&config.mask_stages);
-        let cells = maps.sample(&config.mask_stages, self.plan.cells);
-        let finite = cells.values.iter().all(|value| value.is_finite());
-        if !finite || !descriptor.iter().all(|value| value.is_finite()) {
-            return Err(NotFinite);
-        }
-        let is_next = self.class_maps.len() == self.descriptors.len();
-        if is_next && config.class_view != ClassView::Image {
-            let kept = HalfMaps::of(maps, &config.class_stages);
-            if let Some(left) = self.left.checked_sub(kept.bytes()) {
-                self.left = left;
-                self.class_maps.push(kept);
-            }
+    /// Takes the next image.
+    pub fn push(&mut self, image: ImageFeatures) {
+        let ImageFeatures { cells, descriptor, last_stage, class_maps } = image;
+        self.last_stage = last_stage;
+        if self.class_maps.len() == self.descriptors.len()
+            && let Some(left) = self.left.checked_sub(class_maps.bytes())
+        {
+            self.left = left;
+            self.class_maps.push(class_maps);
         }
         self.descriptors.push(descriptor);
         if let Some(projection) = &self.projection {
             self.projected.push(project(projection, &cells));
-            return Ok(());
+            return;
         }
         self.raw.push(cells);
         let bytes: usize = self.raw.iter().map(|image| size_of_val(&image.values[..])).sum();
         if bytes >= self.plan.bytes {
             self.fit();
         }
-        Ok(())
     }
 
     /// All that was gathered, with the label of each image.
@@ -151,10 +168,11 @@ impl Gathering {
         let total: usize = raw.iter().map(ImageCells::len).sum();
         // Every so many cells, counted through all images.
         let step = total.div_ceil(FITTED_CELLS).max(1);
-        let vectors = raw.iter().flat_map(|image| image.values.chunks_exact(self.channels));
+        let channels = raw.first().map_or(0, |image| image.values.len() / image.len().max(1));
+        let vectors = raw.iter().flat_map(|image| image.values.chunks_exact(channels));
         let values: Vec<f32> =
             vectors.step_by(step).flatten().map(|value| value.to_f32()).collect();
-        let cells = DMatrix::from_vec(self.channels, values.len() / self.channels.max(1), values);
+        let cells = DMatrix::from_vec(channels, values.len() / channels.max(1), values);
         let projection = Projection::fit(&cells, self.dimensions);
         // One at a time, so that raw vectors make room for projected ones.
         self.projected = raw.into_iter().map(|image| project(&projection, &image)).collect();
@@ -174,7 +192,10 @@ fn project(projection: &Projection, raw: &ImageCells) -> ImageCells {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{config::Stage, method::probe::features::StageMap};
+    use crate::{
+        config::{ClassView, Stage},
+        method::probe::features::StageMap,
+    };
 
     fn maps(index: usize) -> StageMaps {
         let map = |grid: [usize; 2], channels: usize| {
@@ -192,9 +213,13 @@ mod tests {
         ProbeConfig { dimensions: 4, ..ProbeConfig::default() }
     }
 
+    fn features(index: usize, plan: Plan) -> ImageFeatures {
+        ImageFeatures::of(&maps(index), plan.cells, &config()).unwrap()
+    }
+
     fn gathered(plan: Plan) -> Gathered {
         let mut gathering = Gathering::new(plan, &config());
-        (0..6).for_each(|index| gathering.push(&maps(index), &config()).unwrap());
+        (0..6).for_each(|index| gathering.push(features(index, plan)));
         gathering.finish(vec![0, 1, 0, 1, 0, 1], 2)
     }
 
@@ -213,13 +238,15 @@ mod tests {
         let classes = ProbeConfig { class_stages: vec![Stage::Layer3], ..config() };
         let kept = |config: &ProbeConfig, bytes: usize| {
             let mut gathering = Gathering::new(Plan { images: 6, cells: 24, bytes }, config);
-            (0..6).for_each(|index| gathering.push(&maps(index), config).unwrap());
+            for index in 0..6 {
+                gathering.push(ImageFeatures::of(&maps(index), 24, config).unwrap());
+            }
             gathering.finish(vec![0, 1, 0, 1, 0, 1], 2).class_maps.len()
         };
         // 2 × 3 cells of 5 channels in half precision are 60 bytes.
         assert_eq!((kept(&classes, 360), kept(&classes, 200), kept(&classes, 50)), (6, 3, 0));
         let whole = ProbeConfig { class_view: ClassView::Image, ..classes };
-        assert_eq!(kept(&whole, 360), 0);
+        assert_eq!(ImageFeatures::of(&maps(0), 24, &whole).unwrap().class_maps.bytes(), 0);
     }
 
     #[test]
@@ -227,8 +254,7 @@ mod tests {
         for value in [f32::NAN, f32::INFINITY, 1e6] {
             let mut broken = maps(0);
             broken.stages[1].1.values[3] = value;
-            let plan = Plan { images: 6, cells: 24, bytes: usize::MAX };
-            let found = Gathering::new(plan, &config()).push(&broken, &config());
+            let found = ImageFeatures::of(&broken, 24, &config());
             assert_eq!(found, Err(NotFinite), "{value}");
         }
     }
@@ -244,7 +270,7 @@ mod tests {
         assert_ne!(tight.projection, roomy.projection);
         // Three images fitted it, so three images alone give the same.
         let mut gathering = Gathering::new(plan, &config());
-        (0..3).for_each(|index| gathering.push(&maps(index), &config()).unwrap());
+        (0..3).for_each(|index| gathering.push(features(index, plan)));
         let first = gathering.finish(vec![0, 1, 0], 2);
         assert_eq!(first.projection, tight.projection);
         assert_eq!(first.cells.images[..], tight.cells.images[..3]);

@@ -9,17 +9,23 @@ use super::{
 use crate::config::Stage;
 
 /// Maps that wait for the mask of their image, through which the class head sees them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct HalfMaps {
-    grid: [usize; 2],
-    stages: Vec<(Stage, HalfMap)>,
+    /// Rows and columns of the common grid.
+    pub grid: [usize; 2],
+    /// In the order of the network.
+    pub stages: Vec<(Stage, HalfMap)>,
 }
 
-#[derive(Debug, Clone)]
-struct HalfMap {
-    grid: [usize; 2],
-    channels: usize,
-    values: Vec<f16>,
+/// What one stage gives, as [`StageMap`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct HalfMap {
+    /// Rows and columns.
+    pub grid: [usize; 2],
+    /// Length of a cell's vector.
+    pub channels: usize,
+    /// `[rows, columns, channels]`
+    pub values: Vec<f16>,
 }
 
 impl HalfMaps {
@@ -46,7 +52,7 @@ impl HalfMaps {
         };
         let maps = StageMaps { grid: self.grid, stages: self.stages.iter().map(whole).collect() };
         let stages: Vec<Stage> = self.stages.iter().map(|(stage, _)| *stage).collect();
-        let masks = masks(mask, &stages, maps.size());
+        let masks = masks(mask, maps.grids(&stages));
         descriptor(&maps, &stages, Some(&masks))
     }
 }
@@ -63,7 +69,7 @@ mod tests {
         let mask =
             StageMap { grid: [2, 3], channels: 1, values: vec![0.1, 0.9, 0.4, 0.0, 1.0, 0.5] };
         let found = HalfMaps::of(&maps, &[Stage::Layer3]).descriptor(&mask);
-        let masks = masks(&mask, &[Stage::Layer3], maps.size());
+        let masks = masks(&mask, maps.grids(&[Stage::Layer3]));
         let exact = descriptor(&maps, &[Stage::Layer3], Some(&masks));
         assert_eq!(found.len(), 4);
         assert!(found.iter().zip(&exact).all(|(a, b)| (a - b).abs() < 0.01), "{found:?} {exact:?}");

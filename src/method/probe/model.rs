@@ -4,7 +4,7 @@ use burn::tensor::Device;
 
 use super::{
     class_head::{ClassHead, Sees},
-    descriptor::{DescriptorPool, descriptor, masks},
+    descriptor::{DescriptorPool, descriptor, grid as stage_grid, masks},
     discriminant::Features,
     edges::{CERTAIN, Colours},
     features::{STRIDE, StageMap, StageMaps},
@@ -61,7 +61,7 @@ impl Probe {
         let maps = StageMaps::of(&self.backbone, input, size, &config.probe, device);
         let cells = maps.project(mask_stages, &self.projection);
         let scored = self.score(&cells, maps.grid, config);
-        let shown = self.shown(&scored, class_stages, maps.size());
+        let shown = self.shown(&scored, maps.grids(class_stages));
         let descriptor = descriptor(&maps, class_stages, shown.as_ref());
         let classifier = Some(self.class_head.probabilities(&descriptor));
         maps.reuse();
@@ -119,7 +119,8 @@ impl Probe {
         }
         let scored = self.score(&cells, grid, config);
         // Maps of all windows would not fit into the memory, so that the backbone sees them again.
-        if let Some(masks) = self.shown(&scored, class_stages, size) {
+        let grids = class_stages.iter().map(|&stage| (stage, stage_grid(size, stage)));
+        if let Some(masks) = self.shown(&scored, grids) {
             for Tile { window, inner } in tiles {
                 let maps = see(window, input.read(window));
                 let [rows, columns] = &inner;
@@ -153,10 +154,13 @@ impl Probe {
         self.mask_heads.score(features, &config.probe)
     }
 
-    /// The mask at some stages of an image of height and width `size`, if the class head sees the
-    /// image through it.
-    fn shown(&self, scored: &Scored, stages: &[Stage], size: [usize; 2]) -> Option<StageMaps> {
-        (self.class_head.sees == Sees::Foreground).then(|| masks(&scored.mask(), stages, size))
+    /// The mask on the grids of some stages, if the class head sees images through it.
+    fn shown(
+        &self,
+        scored: &Scored,
+        grids: impl Iterator<Item = (Stage, [usize; 2])>,
+    ) -> Option<StageMaps> {
+        (self.class_head.sees == Sees::Foreground).then(|| masks(&scored.mask(), grids))
     }
 }
 
@@ -182,8 +186,7 @@ pub fn backbone(config: &ModelConfig) -> ModelConfig {
 
 /// The stages that a probe uses, in the order of the network.
 pub fn stages(config: &ProbeConfig) -> Vec<Stage> {
-    let all = [Stage::Layer1, Stage::Layer2, Stage::Layer3, Stage::Layer4];
     let used =
         |stage: &Stage| config.mask_stages.contains(stage) || config.class_stages.contains(stage);
-    all.into_iter().filter(used).collect()
+    Stage::ALL.into_iter().filter(used).collect()
 }

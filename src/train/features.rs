@@ -1,0 +1,375 @@
+//! Features of training images that are computed beforehand, by any number of processes.
+//!
+//! A *shard* is a file with the features of some images. It records what they were made by and of,
+//! so that training finds the features of each of its images, or refuses; what it learns from
+//! them are the bytes that it would have learned without.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use burn::tensor::Device;
+use half::{f16, slice::HalfFloatSliceExt as _};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::probe::{features_of, images_of, open_backbone};
+use crate::{
+    config::{ClassView, Config, ProbeConfig, Stage},
+    data::Sample,
+    error::{Error, Result},
+    method::probe::{HalfMap, HalfMaps, ImageCells, ImageFeatures, backbone},
+    model::{
+        params::Array,
+        resnet::Resnet,
+        weights::{self, Arrays},
+    },
+    run::{WeightFile, content_of, difference, write_atomically},
+};
+
+/// How the name of a shard ends.
+const ENDING: &str = "features.safetensors";
+
+/// An image whose features are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeatureImage {
+    /// Its name within the dataset.
+    pub id: String,
+    /// The image file.
+    pub path: PathBuf,
+}
+
+/// What features depend on beside their image.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Origin {
+    /// Version of pinpoint that made them.
+    version: String,
+    /// SHA-256 of the weight file; none if the backbone was drawn.
+    weights: Option<String>,
+    /// The settings that matter; all others have their defaults.
+    settings: Box<Config>,
+    /// Whether images are known by every byte, or by a sample.
+    every_byte: bool,
+}
+
+/// What a shard says about one of its images.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Known {
+    id: String,
+    /// Length and digest of the file.
+    content: (u64, String),
+}
+
+/// What a shard says about itself.
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    origin: Origin,
+    images: Vec<Known>,
+    grids: Vec<Grids>,
+    /// Where the last stage begins in a descriptor.
+    last_stage: usize,
+}
+
+/// Where the cells of an image lie.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Grids {
+    /// Rows and columns of the grid that all stages are brought to.
+    common: [usize; 2],
+    /// How many of its cells apart the kept ones lie.
+    spacing: usize,
+}
+
+impl Origin {
+    /// Of a training with these settings, which keeps so many cells of an image.
+    pub(super) fn new(
+        config: &Config,
+        weights: Option<&WeightFile>,
+        cells: usize,
+        every_byte: bool,
+    ) -> Self {
+        let ProbeConfig { mask_stages, class_stages, views, scales, .. } = config.probe.clone();
+        // Which of both views is better is found later, and from the same features.
+        let class_view = match config.probe.class_view {
+            ClassView::Image => ClassView::Image,
+            ClassView::Best | ClassView::Foreground => ClassView::Best,
+        };
+        let probe = ProbeConfig {
+            mask_stages,
+            class_stages,
+            views,
+            scales,
+            cells,
+            class_view,
+            ..Default::default()
+        };
+        let settings = Config {
+            method: "probe".to_owned(),
+            // Only a backbone that is drawn depends on it.
+            seed: if weights.is_some() { 0 } else { config.seed },
+            model: backbone(&config.model),
+            preprocess: config.preprocess.clone(),
+            probe,
+            ..Config::default()
+        };
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            weights: weights.map(|file| file.sha256.clone()),
+            settings: Box::new(settings),
+            every_byte,
+        }
+    }
+
+    /// In what features that were made by this differ from those that were made by `other`.
+    fn difference(&self, other: &Self) -> String {
+        let weights = |origin: &Self| origin.weights.clone().unwrap_or("drawn".to_owned());
+        let facts = [
+            ("version", self.version.clone(), other.version.clone()),
+            ("weights", weights(self), weights(other)),
+            ("every byte looked at", self.every_byte.to_string(), other.every_byte.to_string()),
+        ];
+        let facts = facts.into_iter().filter(|(_, was, is)| was != is);
+        let facts = facts.map(|(what, was, is)| format!("  {what} was {was}, is {is}"));
+        let settings = difference(&self.settings, &other.settings);
+        facts.chain(settings).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Makes shards, one after the other.
+#[derive(Debug)]
+pub struct FeatureMaker {
+    config: Config,
+    origin: Origin,
+    backbone: Resnet,
+    device: Device,
+}
+
+/// What became of the images of a shard.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Made {
+    /// Images whose features were computed now.
+    pub done: usize,
+    /// Images whose features were there.
+    pub kept: usize,
+    /// Images that have no features, each with the reason.
+    pub failed: Vec<(PathBuf, String)>,
+}
+
+impl FeatureMaker {
+    /// Opens the backbone that a training with these settings would have.
+    pub fn open(
+        config: &Config,
+        weights: Option<&Path>,
+        cells: usize,
+        every_byte: bool,
+        device: &Device,
+    ) -> Result<Self> {
+        let file = weights.map(WeightFile::of).transpose()?;
+        let origin = Origin::new(config, file.as_ref(), cells, every_byte);
+        let backbone = open_backbone(config, weights, device, &mut ())?;
+        Ok(Self { config: config.clone(), origin, backbone, device: device.clone() })
+    }
+
+    /// Writes the shard of this number and of these images, unless it is there already; none if
+    /// `goes_on` ended the work.
+    ///
+    /// An image that cannot be used is left out and stops nobody.
+    pub fn make(
+        &self,
+        folder: &Path,
+        number: usize,
+        images: &[FeatureImage],
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Result<Option<Made>> {
+        let path = folder.join(format!("{number:06}.{ENDING}"));
+        let mut made = Made::default();
+        let (mut known, mut paths) = (Vec::new(), Vec::new());
+        for FeatureImage { id, path } in images {
+            match content_of(path, self.origin.every_byte) {
+                Ok(content) => {
+                    known.push(Known { id: id.clone(), content });
+                    paths.push(path.clone());
+                }
+                Err(error) => made.failed.push((path.clone(), error.to_string())),
+            }
+        }
+        if weights::read_note(&path)
+            .is_ok_and(|note: Note| note.origin == self.origin && note.images == known)
+        {
+            return Ok(Some(Made { kept: known.len(), ..made }));
+        }
+        let mut note = Note {
+            origin: self.origin.clone(),
+            images: Vec::new(),
+            grids: Vec::new(),
+            last_stage: 0,
+        };
+        let mut arrays = Arrays::new();
+        let mut read = images_of(paths.clone(), &self.config, 1).images();
+        for (known, path) in known.into_iter().zip(paths) {
+            if !goes_on() {
+                return Ok(None);
+            }
+            let features = read.next().expect("every image is handed over").and_then(|image| {
+                let (cells, probe) = (self.origin.settings.probe.cells, &self.config.probe);
+                features_of(&self.backbone, image, cells, probe, &self.device, &path)
+            });
+            match features {
+                Ok(ImageFeatures { cells, descriptor, last_stage, class_maps }) => {
+                    let index = note.images.len();
+                    arrays.insert(name(index, CELLS), map_array(cells.grid, &cells.values));
+                    for (stage, map) in &class_maps.stages {
+                        let array = map_array(map.grid, &map.values);
+                        arrays.insert(name(index, &of_stage(*stage)), array);
+                    }
+                    let shape = vec![descriptor.len()];
+                    arrays.insert(name(index, DESCRIPTOR), Array { shape, values: descriptor });
+                    note.last_stage = last_stage;
+                    note.grids.push(Grids { common: class_maps.grid, spacing: cells.spacing });
+                    note.images.push(known);
+                }
+                Err(error) => made.failed.push((path, error.to_string())),
+            }
+        }
+        made.done = note.images.len();
+        fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
+        let content =
+            weights::encode_some_in_half(&arrays, |name| !name.ends_with(DESCRIPTOR), &note);
+        write_atomically(&path, &content)?;
+        Ok(Some(made))
+    }
+}
+
+const CELLS: &str = "cells";
+const DESCRIPTOR: &str = "descriptor";
+
+/// What a tensor of an image is called in its shard.
+fn name(index: usize, what: &str) -> String {
+    format!("{index}.{what}")
+}
+
+/// What the map of a stage is called.
+fn of_stage(stage: Stage) -> String {
+    format!("layer{}", stage.index() + 1)
+}
+
+/// Vectors on a grid, `[rows, columns, channels]`.
+fn map_array([rows, columns]: [usize; 2], values: &[f16]) -> Array {
+    let shape = vec![rows, columns, values.len() / (rows * columns).max(1)];
+    Array { shape, values: values.to_f32_vec() }
+}
+
+/// Features of the images that a training learns from, on disk.
+#[derive(Debug)]
+pub(super) struct Stored {
+    shards: Vec<Shard>,
+    /// The shard of each image, and its place there.
+    places: Vec<(usize, usize)>,
+    /// Stages whose maps are kept for the class head.
+    class_stages: Vec<Stage>,
+}
+
+#[derive(Debug)]
+struct Shard {
+    path: PathBuf,
+    grids: Vec<Grids>,
+    last_stage: usize,
+}
+
+impl Stored {
+    /// Finds the features of all samples, or refuses.
+    ///
+    /// Shards of other images or of another origin may lie in the folder too.
+    pub(super) fn open(folder: &Path, origin: &Origin, samples: &[&Sample]) -> Result<Self> {
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(folder).map_err(Error::file("read", folder))? {
+            let path = entry.map_err(Error::file("read", folder))?.path();
+            if path.to_string_lossy().ends_with(ENDING) {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        let mut known = BTreeMap::new();
+        let (mut shards, mut foreign) = (Vec::new(), None);
+        for path in paths {
+            let note: Note = weights::read_note(&path).map_err(|error| unusable(&path, &error))?;
+            let Note { origin: of, images, grids, last_stage } = note;
+            if of != *origin {
+                foreign.get_or_insert(of);
+                continue;
+            }
+            for (place, Known { id, content }) in images.into_iter().enumerate() {
+                known.insert((id, content), (shards.len(), place));
+            }
+            shards.push(Shard { path, grids, last_stage });
+        }
+        let place = |sample: &&Sample| {
+            let content = content_of(&sample.image, origin.every_byte)?;
+            Ok(known.get(&(sample.id.clone(), content)).copied())
+        };
+        let places: Vec<Option<(usize, usize)>> =
+            samples.par_iter().map(place).collect::<Result<_>>()?;
+        let missing = places.iter().filter(|place| place.is_none()).count();
+        let Some(first) = places.iter().position(Option::is_none) else {
+            let class_stages = origin.settings.probe.stages_through_masks();
+            let places = places.into_iter().flatten().collect();
+            return Ok(Self { shards, places, class_stages });
+        };
+        let others = foreign.map_or(String::new(), |foreign| {
+            format!("; others are there\n{}\n", foreign.difference(origin))
+        });
+        Err(Error::Data {
+            path: folder.to_owned(),
+            problem: format!(
+                "{missing} of {} training images, such as `{}`, have no features here that this \
+                 training could use{others}",
+                samples.len(),
+                samples[first].id
+            ),
+            remedy: "make them with the same settings, weights and version: only those that are \
+                     missing are computed"
+                .to_owned(),
+        })
+    }
+
+    /// Reads the features of a sample, by its place among those that [`Self::open`] was given.
+    pub(super) fn read(&self, index: usize) -> Result<ImageFeatures> {
+        let (shard, place) = self.places[index];
+        let Shard { path, grids, last_stage } = &self.shards[shard];
+        let mut names = vec![name(place, DESCRIPTOR), name(place, CELLS)];
+        names.extend(self.class_stages.iter().map(|&stage| name(place, &of_stage(stage))));
+        let arrays = weights::read_some(path, &names).map_err(|error| unusable(path, &error))?;
+        let mut arrays = arrays.into_iter();
+        let mut next = || arrays.next().expect("one array for each name");
+        let descriptor = next().values;
+        let mut map = || {
+            let Array { shape, values } = next();
+            let &[rows, columns, channels] = &*shape else {
+                return Err(unusable(path, &"cells are not on a grid"));
+            };
+            let values = values.into_iter().map(f16::from_f32).collect();
+            Ok(HalfMap { grid: [rows, columns], channels, values })
+        };
+        let Some(&Grids { common, spacing }) = grids.get(place) else {
+            return Err(unusable(path, &"an image has no grid"));
+        };
+        let HalfMap { grid, values, .. } = map()?;
+        let stages = self.class_stages.iter().map(|&stage| Ok((stage, map()?)));
+        let class_maps = HalfMaps { grid: common, stages: stages.collect::<Result<_>>()? };
+        let cells = ImageCells { grid, spacing, values };
+        Ok(ImageFeatures { cells, descriptor, last_stage: *last_stage, class_maps })
+    }
+}
+
+fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> Error {
+    Error::Data {
+        path: path.to_owned(),
+        // Of an error of several lines, the first says what is wrong.
+        problem: format!(
+            "features that cannot be used ({})",
+            reason.to_string().lines().next().unwrap_or_default()
+        ),
+        remedy: "remove the file, and make its features again".to_owned(),
+    }
+}
