@@ -96,7 +96,9 @@ fn predictions_of_two_processes_may_go_into_one_folder() {
     let out_of_class = out.join(class.file_name());
     fs::create_dir_all(&out_of_class).unwrap();
     fs::write(out_of_class.join(".1-2-3.pinpoint-part"), "half").unwrap();
-    fs::write(out_of_class.join("mine.part"), "mine").unwrap();
+    let image = fs::read_dir(class.path()).unwrap().next().unwrap().unwrap().path();
+    let mine = format!("{}_mask.part", image.file_stem().unwrap().to_str().unwrap());
+    fs::write(out_of_class.join(&mine), "mine").unwrap();
     let start = || {
         let mut command = Command::cargo_bin("pinpoint").unwrap();
         command.arg("predict").arg(workshop.run_dir("run")).arg(workshop.run_dir("data/test"));
@@ -108,7 +110,7 @@ fn predictions_of_two_processes_may_go_into_one_folder() {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{output:?}");
     }
-    assert_eq!(fs::read(out_of_class.join("mine.part")).unwrap(), b"mine");
+    assert_eq!(fs::read(out_of_class.join(&mine)).unwrap(), b"mine");
     let names = fs::read_dir(&out_of_class).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(names.into_iter().all(|name| !name.to_string_lossy().contains("pinpoint-part")));
 }
