@@ -37,6 +37,8 @@ class Prediction:
         the first column and row beyond it."""
     def overlay(self) -> NDArray[np.uint8]:
         """The image with its mask coloured, ``height × width × 3``."""
+    def save_mask(self, path: str) -> None:
+        """Writes the mask as a grey PNG, 255 is foreground; the file appears whole or not at all."""
 
 class Predictor:
     run: os.PathLike[str]
@@ -48,6 +50,16 @@ class Predictor:
     def predict_file(self, path: str, options: Dict[str, Any]) -> Prediction: ...
 
 def train(wanted: Dict[str, Any], progress: Optional[Callable[[Dict[str, Any]], None]]) -> str: ...
+def wanted_features(wanted: Dict[str, Any]) -> Tuple[List[Tuple[str, str]], int]:
+    """Names and paths of the images whose features a training needs, and how many cells of each."""
+
+class FeatureMaker:
+    """The backbone of a training to come, which makes features shard by shard."""
+    def __init__(self, wanted: Dict[str, Any], cells: int) -> None: ...
+    def make(
+        self, folder: str, number: int, images: List[Tuple[str, str]]
+    ) -> Tuple[int, int, List[Tuple[str, str]]]: ...
+
 def evaluate(wanted: Dict[str, Any]) -> str: ...
 def crf(
     image: NDArray[np.uint8], probabilities: NDArray[np.float32], settings: Dict[str, Any]

@@ -34,12 +34,42 @@ def train(
     every event; ``True`` shows a bar by ``tqdm``. Ctrl-C leaves a run that ``resume=True`` goes on
     with, for which ``data`` may be ``None``. The bytes are those that the command would write.
     """
+    wanted = request(
+        data,
+        out,
+        method=method,
+        weights=weights,
+        seed=seed,
+        device=device,
+        threads=threads,
+        resume=resume,
+        settings=settings,
+    )
+    return run(wanted, progress)
+
+
+def request(
+    data: Optional[PathLike],
+    out: PathLike,
+    *,
+    method: str = "probe",
+    weights: Optional[PathLike] = None,
+    seed: Optional[int] = None,
+    device: str = "cpu",
+    threads: Optional[int] = None,
+    resume: bool = False,
+    features: Optional[PathLike] = None,
+    settings: Dict[str, Any],
+) -> Dict[str, Any]:
+    """What the native part calls a training."""
     if resume and (method != "probe" or seed is not None):
         raise ValueError("a run is resumed with its own method and seed: leave them out")
+    if data is None and not resume:
+        raise ValueError("`data` is missing; only a run that is resumed knows its own")
     wanted = {key.replace("__", "."): value for key, value in settings.items()}
     if seed is not None:
         wanted["seed"] = seed
-    request = {
+    return {
         "data": None if data is None else os.fspath(data),
         "out": os.fspath(out),
         "method": method,
@@ -48,11 +78,14 @@ def train(
         "device": device,
         "threads": threads,
         "resume": resume,
+        "features": None if features is None else os.fspath(features),
     }
-    if data is None and not resume:
-        raise ValueError("`data` is missing; only a run that is resumed knows its own")
+
+
+def run(wanted: Dict[str, Any], progress: Union[None, bool, Progress]) -> Path:
+    """Trains what :func:`request` gave."""
     callback = _bar() if progress is True else (progress or None)
-    return Path(_native.train(request, callback))
+    return Path(_native.train(wanted, callback))
 
 
 def _bar() -> Progress:

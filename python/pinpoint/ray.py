@@ -1,11 +1,13 @@
-"""Prediction of any number of images on Ray, the same call on a laptop and on a cluster.
+"""Any number of images on Ray: their masks, and the features that a probe learns from.
 
     import pinpoint.ray
-    summary = pinpoint.ray.predict("slides/", "runs/glands", "s3-mounted/masks")
+    run = pinpoint.ray.train("slides/", "runs/glands", weights="resnet18-f37072fd.pth")
+    summary = pinpoint.ray.predict("more-slides/", run, "masks/")
 
-Every actor opens the run once and has a core of its own. Images stream through, so memory does
-not grow with their number; each finished image leaves its files at once, so a job that was killed
-goes on where it was; an image that cannot be read is reported and does not stop the others.
+are the same calls on a laptop and on a cluster. Every actor opens the network once and has a core
+of its own. Images stream through, so memory does not grow with their number; what is finished is
+on disk at once, so a job that was killed goes on where it was; an image that cannot be read is
+reported and does not stop the others.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 import numpy as np
 
-from ._data import PathLike, _write_png
+from . import _native, _train
+from ._data import PathLike
+from ._native import PinpointError
 
-__all__ = ["Summary", "predict"]
+__all__ = ["Summary", "predict", "train"]
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".gif"}
 
@@ -54,7 +58,7 @@ def predict(
     be readable by every worker, as must ``run``; ``out`` must be writable by every worker. Names
     keep the folders that paths do not share. ``save_scores`` adds ``NAME.npy``.
     """
-    ray, data = _ray()
+    _, data = _ray()
     run, out = os.path.abspath(os.fspath(run)), os.path.abspath(os.fspath(out))
     os.makedirs(out, exist_ok=True)
     dataset = images
@@ -66,15 +70,7 @@ def predict(
     elif "path" not in (dataset.columns() or []):
         raise ValueError("a Ray dataset of images needs a column `path`")
     options = {"crf": crf, "threshold": threshold}
-    workers = concurrency or max(1, int(ray.cluster_resources().get("CPU", 1)))
-    rows = dataset.map(
-        _Worker,
-        fn_constructor_args=(run, out, options, save_scores),
-        concurrency=workers,
-        num_cpus=1,
-        # The network's own threads would only compete with the other actors.
-        runtime_env={"env_vars": {"RAYON_NUM_THREADS": "1"}},
-    )
+    rows = _on_actors(dataset, _Worker, (run, out, options, save_scores), concurrency)
     summary = Summary()
     for row in rows.iter_rows():
         if row["state"] == "failed":
@@ -85,6 +81,82 @@ def predict(
             summary.done += 1
     summary.failed.sort()
     return summary
+
+
+#: Images whose features are in one file, a shard.
+SHARD = 32
+
+
+def train(
+    data: Optional[PathLike],
+    out: PathLike,
+    *,
+    features: Optional[PathLike] = None,
+    concurrency: Optional[int] = None,
+    weights: Optional[PathLike] = None,
+    seed: Optional[int] = None,
+    threads: Optional[int] = None,
+    resume: bool = False,
+    progress: Union[None, bool, _train.Progress] = None,
+    **settings: Any,
+) -> Path:
+    """Trains a probe whose features are computed on Ray, and gives the run's folder.
+
+    The run has the bytes that :func:`pinpoint.train` would write, and takes the same settings.
+    Features go to the folder ``features``, beside ``out`` and named after it by default, which
+    every worker must be able to write; ``data`` and ``weights`` must be readable by every worker.
+    They stay there for other seeds and heads. A call that was killed is made again: what is
+    finished is not computed twice; a run whose heads were being trained goes on with
+    ``resume=True``. If images cannot be used, the others' features are made nevertheless, and all
+    problems are raised at once.
+    """
+    out = os.path.abspath(os.fspath(out))
+    features = os.path.abspath(os.fspath(features or f"{out}-features"))
+    wanted = _train.request(
+        None if data is None else os.path.abspath(os.fspath(data)),
+        out,
+        weights=None if weights is None else os.path.abspath(os.fspath(weights)),
+        seed=seed,
+        threads=threads,
+        resume=resume,
+        features=features,
+        settings=settings,
+    )
+    # A run that has begun found all features that it needs.
+    if not resume:
+        _make_features(wanted, features, concurrency)
+    return _train.run(wanted, progress)
+
+
+def _make_features(wanted: Dict[str, Any], folder: str, concurrency: Optional[int]) -> None:
+    """Fills a folder with the features of all images that a training needs, or raises."""
+    _, data = _ray()
+    images, cells = _native.wanted_features(wanted)
+    shards = [
+        {"number": start // SHARD, "images": json.dumps(images[start : start + SHARD], default=str)}
+        for start in range(0, len(images), SHARD)
+    ]
+    rows = _on_actors(data.from_items(shards), _Maker, (wanted, cells, folder), concurrency)
+    failed = [problem for row in rows.iter_rows() for problem in json.loads(row["failed"])]
+    if failed:
+        problems = "\n".join(f"  {path}: {error}" for path, error in sorted(failed))
+        raise PinpointError(
+            f"{len(failed)} of {len(images)} training images cannot be used\n{problems}\n"
+            "hint: repair or remove them, and call again; the others need no second pass"
+        )
+
+
+class _Maker:
+    """Opens the backbone once, and makes the features of one shard after the other."""
+
+    def __init__(self, wanted: Dict[str, Any], cells: int, folder: str) -> None:
+        self.maker, self.folder = _native.FeatureMaker(wanted, cells), folder
+
+    def __call__(self, row: Dict[str, Any]) -> Dict[str, Any]:
+        # As text, since Ray gives lists back as arrays.
+        images = [(name, path) for name, path in json.loads(row["images"])]
+        _, _, failed = self.maker.make(self.folder, int(row["number"]), images)
+        return {"failed": json.dumps([(str(path), error) for path, error in failed])}
 
 
 class _Worker:
@@ -119,8 +191,9 @@ class _Worker:
 
     def _predict(self, path: str, name: str) -> None:
         found = self.predictor.predict(path, **self.options)
-        grey = np.repeat(found.mask[:, :, np.newaxis].astype(np.uint8) * 255, 3, axis=2)
-        self._replace(self._file(name, ".png"), lambda file: _write_png(file, grey))
+        mask = self._file(name, ".png")
+        mask.parent.mkdir(parents=True, exist_ok=True)
+        found.save_mask(str(mask))
         if self.save_scores:
             self._replace(self._file(name, ".npy"), lambda file: _save(file, found.scores))
         probabilities = found.probabilities
@@ -186,6 +259,19 @@ def _named(images: Any) -> Iterable[Tuple[str, str]]:
         return [(paths[0], Path(paths[0]).name)]
     root = os.path.commonpath([os.path.dirname(path) for path in paths]) if paths else ""
     return [(path, os.path.relpath(path, root)) for path in paths]
+
+
+def _on_actors(dataset: Any, actor: Any, arguments: tuple, concurrency: Optional[int]) -> Any:
+    """What actors make of each row of a dataset, each of them on a core of its own."""
+    ray, _ = _ray()
+    return dataset.map(
+        actor,
+        fn_constructor_args=arguments,
+        concurrency=concurrency or max(1, int(ray.cluster_resources().get("CPU", 1))),
+        num_cpus=1,
+        # The network's own threads would only compete with the other actors.
+        runtime_env={"env_vars": {"RAYON_NUM_THREADS": "1"}},
+    )
 
 
 def _ray() -> Tuple[Any, Any]:

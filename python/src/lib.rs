@@ -7,11 +7,17 @@ mod arrays;
 mod crf;
 mod error;
 mod evaluation;
+mod features;
 mod metrics;
 mod prediction;
 mod training;
 
+use huge_pages::HugePages;
 use pyo3::prelude::*;
+
+/// As in the command: maps and weights are blocks of megabytes. Python's own memory is not concerned.
+#[global_allocator]
+static MEMORY: HugePages = HugePages;
 
 #[pymodule]
 mod _native {
@@ -20,6 +26,7 @@ mod _native {
         crf::{crf, crf_labels},
         error::PinpointError,
         evaluation::evaluate,
+        features::{FeatureMaker, wanted_features},
         metrics::score_maps,
         prediction::{Prediction, Predictor},
         training::train,

@@ -8,7 +8,8 @@ use pinpoint::{
     data::{PixelBox, image::read_rgb},
     metrics::{Threshold, ThresholdRule},
     predict::{self, PredictOptions, Tiling},
-    report::overlay,
+    report::{overlay, picture::encode_grey_png},
+    run::write_atomically,
 };
 use pyo3::{exceptions::PyValueError, prelude::*};
 
@@ -193,6 +194,16 @@ impl Prediction {
         let array = Array3::from_shape_vec((height, width, 3), painted.into_raw())
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(PyArray3::from_owned_array(py, array))
+    }
+
+    /// Writes the mask as a grey PNG, 255 is foreground; the file appears whole or not at all.
+    fn save_mask(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| {
+            let mask: Vec<u8> =
+                self.inner.mask.iter().map(|&inside| 255 * u8::from(inside)).collect();
+            write_atomically(&path, &encode_grey_png(self.image.width(), &mask))
+        })
+        .map_err(raised)
     }
 
     fn __repr__(&self) -> String {

@@ -25,27 +25,37 @@ pub struct Wanted {
     device: String,
     threads: Option<usize>,
     resume: bool,
+    /// Where features are that were made beforehand.
+    features: Option<PathBuf>,
+}
+
+impl Wanted {
+    /// The same as the command would fill it in.
+    pub fn request(self) -> PyResult<TrainRequest> {
+        let mut request = if self.resume {
+            TrainRequest::resume(&self.out).map_err(raised)?
+        } else {
+            let base = published(&self.method).map_err(raised)?;
+            TrainRequest::new(self.data.clone().unwrap_or_default(), &self.out, base)
+        };
+        if self.resume
+            && let Some(data) = self.data
+        {
+            request.data = Some(pinpoint::run::DataSource::new(data));
+        }
+        request.config = with_settings(&request.config, &self.settings)?;
+        request.weights = self.weights.or(request.weights);
+        request.features = self.features;
+        request.device = self.device;
+        request.threads = self.threads;
+        Ok(request)
+    }
 }
 
 /// Trains until the last epoch, and gives the run's folder.
 #[pyfunction]
 pub fn train(py: Python<'_>, wanted: Wanted, progress: Option<Py<PyAny>>) -> PyResult<PathBuf> {
-    let mut request = if wanted.resume {
-        TrainRequest::resume(&wanted.out).map_err(raised)?
-    } else {
-        let base = published(&wanted.method).map_err(raised)?;
-        let data = wanted.data.clone().unwrap_or_default();
-        TrainRequest::new(data, &wanted.out, base)
-    };
-    if wanted.resume
-        && let Some(data) = wanted.data
-    {
-        request.data = Some(pinpoint::run::DataSource::new(data));
-    }
-    request.config = with_settings(&request.config, &wanted.settings)?;
-    request.weights = wanted.weights.or(request.weights);
-    request.device = wanted.device;
-    request.threads = wanted.threads;
+    let request = wanted.request()?;
     let mut watcher = Watcher { progress, raised: None };
     let trained = py.detach(|| pinpoint::train(&request, &mut watcher));
     if let Some(error) = watcher.raised {

@@ -16,6 +16,13 @@ SMALL = {
     "erase.rounds": 1,
 }
 
+PROBE = {
+    "model.backbone": "tiny",
+    "preprocess.upscale_short_side": 64,
+    "probe.students": 1,
+    "probe.heads": 1,
+}
+
 
 def drawn(count: int = 16, side: int = 40, seed: int = 0):
     """Bright discs and dark squares on noise, with labels and masks."""
