@@ -13,10 +13,31 @@ from ._native import Prediction
 
 
 class Predictor:
-    """A trained run, opened once; threads may share it, and pickling it keeps its path."""
+    """A trained run, opened once; threads may share it, and pickling it keeps its path.
+
+    ``with pinpoint.load(run) as predictor`` closes it at the end; :meth:`close` does so at once.
+    """
 
     def __init__(self, run: PathLike, device: str = "cpu") -> None:
-        self._native = _native.Predictor(os.path.abspath(os.fspath(run)), device)
+        self._path = os.path.abspath(os.fspath(run))
+        self._open: Optional[_native.Predictor] = _native.Predictor(self._path, device)
+
+    @property
+    def _native(self) -> _native.Predictor:
+        """What computes, as long as the run is open."""
+        if self._open is None:
+            raise ValueError(f"the run {self._path!r} is closed: open it again by `pinpoint.load`")
+        return self._open
+
+    def close(self) -> None:
+        """Gives the memory back, once predictions that other threads have begun are done."""
+        self._open = None
+
+    def __enter__(self) -> "Predictor":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def run(self) -> str:
@@ -68,6 +89,8 @@ class Predictor:
         return load, (self.run, self._native.device)
 
     def __repr__(self) -> str:
+        if self._open is None:
+            return f"Predictor({self._path!r}, closed)"
         return f"Predictor({self.run!r}, method={self.method!r}, classes={self.classes!r})"
 
 

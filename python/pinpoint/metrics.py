@@ -35,6 +35,8 @@ def evaluation(
     """
     if len(maps) != len(masks):
         raise ValueError(f"there are {len(maps)} maps and {len(masks)} masks")
+    if len(maps) == 0:
+        raise ValueError("there are no maps to score")
     if predicted is not None and labels is None:
         raise ValueError("`predicted` needs `labels` to compare with")
     for name, given in (("labels", labels), ("predicted", predicted)):

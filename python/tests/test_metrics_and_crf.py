@@ -39,6 +39,45 @@ def test_maps_that_cannot_be_scored_are_named():
         pinpoint.metrics.score([truth, truth], [truth])
 
 
+def test_maps_of_any_number_type_and_order_are_scored_alike():
+    truth = np.zeros((4, 6), bool)
+    truth[1:3, 2:5] = True
+    scores = np.linspace(0, 1, 24).reshape(4, 6)
+    expected = pinpoint.metrics.score([scores], [truth])
+    readonly = scores.copy()
+    readonly.setflags(write=False)
+    for kind in (readonly, np.asfortranarray(scores), np.repeat(scores, 2, 1)[:, ::2], scores.tolist()):
+        assert pinpoint.metrics.score([kind], [np.asfortranarray(truth)]) == expected
+
+
+def test_maps_of_other_kinds_are_refused_by_number():
+    truth = np.zeros((4, 4), bool)
+    with pytest.raises(TypeError, match="map 1"):
+        pinpoint.metrics.score([truth, np.zeros(4)], [truth, truth])
+    with pytest.raises(TypeError, match="mask 0"):
+        pinpoint.metrics.score([truth], [np.zeros((4, 4, 1), bool)])
+    for empty in (np.zeros((0, 4)), np.zeros((4, 0))):
+        with pytest.raises((ValueError, pinpoint.PinpointError)):
+            pinpoint.metrics.score([empty], [empty.astype(bool)])
+    with pytest.raises(ValueError, match="no maps"):
+        pinpoint.metrics.score([], [])
+
+
+def test_the_crf_takes_arrays_in_any_order_and_leaves_them_alone():
+    random = np.random.default_rng(5)
+    image = random.integers(0, 255, (10, 14, 3)).astype(np.uint8)
+    mask = random.uniform(0.05, 0.95, (10, 14)).astype(np.float32)
+    expected = pinpoint.crf(image, mask)
+    frozen_image, frozen_mask = image.copy(), mask.copy()
+    for frozen in (frozen_image, frozen_mask):
+        frozen.setflags(write=False)
+    assert np.array_equal(pinpoint.crf(frozen_image, frozen_mask), expected)
+    assert np.array_equal(pinpoint.crf(np.asfortranarray(image), np.asfortranarray(mask)), expected)
+    wide = pinpoint.crf(image, mask.astype(np.float64))
+    assert wide.dtype == np.float32 and np.array_equal(wide, expected)
+    assert np.array_equal(frozen_mask, mask)
+
+
 def test_two_labels_are_refined_as_one_mask_is():
     random = np.random.default_rng(3)
     image = random.integers(0, 255, (12, 16, 3)).astype(np.uint8)
@@ -59,3 +98,9 @@ def test_the_crf_says_what_it_cannot_use():
         pinpoint.crf(image, np.zeros(4))
     with pytest.raises(pinpoint.PinpointError):
         pinpoint.crf(image, np.full((4, 4), np.nan))
+    with pytest.raises((ValueError, pinpoint.PinpointError), match="0"):
+        pinpoint.crf(image, np.zeros((0, 4, 4)))
+    with pytest.raises(ValueError, match="no pixels"):
+        pinpoint.crf(np.zeros((0, 4, 3), np.uint8), np.zeros((0, 4)))
+    with pytest.raises((TypeError, ValueError)):
+        pinpoint.crf(image, np.full((4, 4), "much"))

@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -62,6 +64,77 @@ def test_the_command_predicts_the_same_bytes(run, predictor, drawing, tmp_path):
     assert line["class"] == found.label
 
 
+def test_arrays_in_any_order_or_without_write_access_are_not_touched(predictor, drawing):
+    image = drawing[0][2]
+    expected = predictor.predict(image).scores
+    for kind in (np.asfortranarray(image), image[::-1, ::-1][::-1, ::-1], image.copy()):
+        kind.setflags(write=False)
+        before = kind.copy()
+        assert np.array_equal(predictor.predict(kind).scores, expected)
+        assert np.array_equal(kind, before)
+
+
+def test_a_closed_run_says_so_and_opens_again(run, drawing):
+    with pinpoint.load(run) as predictor:
+        expected = predictor.predict(drawing[0][0])
+    for use in (
+        lambda: predictor.predict(drawing[0][0]),
+        lambda: predictor.classes,
+        lambda: pickle.dumps(predictor),
+    ):
+        with pytest.raises(ValueError, match="is closed: open it again by `pinpoint.load`"):
+            use()
+    assert "closed" in repr(predictor)
+    predictor.close()  # Twice is as good as once.
+    # What was predicted does not need the run.
+    again = pinpoint.load(run).predict(drawing[0][0])
+    assert np.array_equal(expected.mask, again.mask)
+
+
+def test_a_predictor_outlives_its_run_but_cannot_be_sent_elsewhere(run, drawing, tmp_path):
+    moved = tmp_path / "run"
+    shutil.copytree(run, moved)
+    predictor = pinpoint.load(moved)
+    sent = pickle.dumps(predictor)
+    shutil.rmtree(moved)
+    assert predictor.predict(drawing[0][0]).mask.shape == drawing[0][0].shape[:2]
+    with pytest.raises(pinpoint.PinpointError, match=re.escape(str(moved))):
+        pickle.loads(sent)
+
+
+def test_a_run_of_a_newer_version_is_refused_with_both_versions(run, tmp_path):
+    newer = tmp_path / "newer"
+    shutil.copytree(run, newer)
+    header = json.dumps({"__metadata__": {"pinpoint": json.dumps({"version": "99.1.0"})}}).encode()
+    weights = newer / "weights" / "best.safetensors"
+    weights.write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(pinpoint.PinpointError) as raised:
+        pinpoint.load(newer)
+    for words in ("99.1.0", pinpoint.__version__, "newer"):
+        assert words in str(raised.value)
+
+
+def test_a_closed_run_finishes_what_other_threads_have_begun(run, drawing):
+    images = drawing[0][:4] * 3
+    expected = [found.mask for found in pinpoint.load(run).predict(images)]
+    predictor = pinpoint.load(run)
+    native, begun = predictor._native, threading.Event()
+    options = {"crf": None, "threshold": "0.5", "class_name": None, "tile": None}
+    found = []
+
+    def work():
+        for image in images:
+            found.append(native.predict_array(image, options).mask)
+            begun.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun.wait()
+    predictor.close()
+    thread.join()
+    assert all(map(np.array_equal, found, expected)) and len(found) == len(images)
+
+
 def test_threads_share_a_predictor_and_pickling_keeps_its_path(predictor, drawing):
     images = drawing[0][:6]
     expected = [predictor.predict(image).scores for image in images]
@@ -85,7 +158,13 @@ def test_threads_share_a_predictor_and_pickling_keeps_its_path(predictor, drawin
         (np.zeros((4, 4, 2), np.uint8), TypeError, "(4, 4, 2)"),
         (np.zeros((4,), np.uint8), TypeError, "(4,)"),
         (np.zeros((0, 5, 3), np.uint8), ValueError, "no pixels"),
+        (np.zeros((0, 0), np.uint8), ValueError, "no pixels"),
+        (np.zeros((2, 4, 4, 3), np.uint8), TypeError, "(2, 4, 4, 3)"),
         (np.zeros((4, 4, 3), np.int64), TypeError, "int64"),
+        (np.zeros((4, 4, 3), complex), TypeError, "complex128"),
+        (np.array([["a", "b"]]), TypeError, "<U1"),
+        (np.array([[None, None]]), TypeError, "object"),
+        (None, TypeError, "()"),
         (np.full((4, 4), 7.0), ValueError, "[0, 1]"),
         (np.full((4, 4), np.nan), ValueError, "[0, 1]"),
         ("no/such/file.png", pinpoint.PinpointError, "no/such/file.png"),

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pinpoint
 import pytest
-from conftest import SMALL, drawn
+from conftest import PROBE, SMALL, drawn
 
 
 def command(*arguments):
@@ -84,6 +84,25 @@ def test_what_cannot_be_trained_says_why(data, tmp_path):
         pinpoint.write_dataset(tmp_path, np.zeros((2, 4, 4)), ["cat"])
     with pytest.raises(ValueError, match="name of a folder"):
         pinpoint.write_dataset(tmp_path, np.zeros((1, 4, 4)), ["../cat"])
+
+
+def test_without_ray_the_message_says_how_to_get_it_and_what_to_use_instead(data, run, tmp_path, monkeypatch):
+    import pinpoint.ray
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r"pip install 'ray\[data\]'.*`pinpoint predict`"):
+        pinpoint.ray.predict([], run, tmp_path / "out")
+    with pytest.raises(ImportError, match=r"pip install 'ray\[data\]'"):
+        pinpoint.ray.train(data, tmp_path / "run", **PROBE)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_command_of_the_wheel_refuses_to_be_one_of_several_processes(data, tmp_path, monkeypatch):
+    # Open MPI tells every process how many it has started.
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    done = command("train", "--method", "cam-avg", "--data", data, "--out", tmp_path / "run")
+    assert done.returncode == 2 and "built without MPI" in done.stderr, done.stderr
+    assert "docs/scale.md" in done.stderr and not (tmp_path / "run").exists()
 
 
 def test_the_estimator_keeps_scikit_learn_s_conventions(drawing):
