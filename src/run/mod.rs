@@ -398,3 +398,26 @@ impl RunDir {
         self.root.join(CONFIG)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_trainings_that_found_the_folder_empty_one_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("run");
+        let [one, two] = [1, 2].map(|seed| Config { seed, ..Config::default() });
+        let [first, second, third] = [(); 3].map(|()| RunDir::plan(&root).unwrap());
+        fs::create_dir_all(root.join("state")).unwrap();
+        // The first one has the lock and has written nothing yet.
+        first.hold().unwrap();
+        assert!(second.begin(&two, None).is_err());
+        assert!(!RunDir::exists(&root));
+        first.write_config(&one).unwrap();
+        drop(first);
+        // It is gone, and what it began is left alone.
+        assert!(third.begin(&two, None).is_err());
+        assert_eq!(RunDir::started(&root).unwrap().config().unwrap(), one);
+    }
+}
