@@ -15,7 +15,10 @@ use half::{f16, slice::HalfFloatSliceExt as _};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::probe::{features_of, images_of, open_backbone};
+use super::{
+    feature_pass::{features_of, images_of},
+    probe::open_backbone,
+};
 use crate::{
     config::{ClassView, Config, ProbeConfig, Stage},
     data::Sample,

@@ -9,6 +9,7 @@ pub mod schedule;
 /// Weight updates.
 pub mod optimizer;
 
+mod feature_pass;
 mod features;
 mod mean_colour;
 mod probe;

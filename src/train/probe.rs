@@ -5,34 +5,28 @@
 //! same bytes, since that takes a minute. Features of images that were computed beforehand, see
 //! `features.rs`, are read instead.
 
-use std::{
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use std::{ops::ControlFlow, path::Path, time::Instant};
 
 use burn::tensor::Device;
 
 use super::{
     Ending, Event, Observer, TrainingTask,
+    feature_pass::{Features, Source, images},
     features::{FeatureImage, Origin, Stored},
     start::require_same_samples,
     validate::Validation,
 };
 use crate::{
-    config::{ClassView, Config, ProbeConfig},
-    data::{
-        Dataset, Sample,
-        loader::{EvalImage, EvalImages, EvalLoader, EvalSettings},
-    },
+    config::{ClassView, Config},
+    data::{Dataset, Sample},
     error::{Error, Result},
     method::{
         ImageValidation,
         learner::negative_log_likelihood,
         most_probable,
         probe::{
-            self, ClassHead, Descriptors, Gathered, Gathering, ImageFeatures, LabelledCells,
-            MaskHeads, NotFinite, Plan, Probe, StageMaps,
+            self, ClassHead, Descriptors, Gathered, Gathering, LabelledCells, MaskHeads, Plan,
+            Probe,
         },
     },
     model::{
@@ -89,35 +83,10 @@ pub(super) fn fit(
     let path = run.save(&backbone, Arrays::new(), &position)?;
     observer.observe(&Event::Saved(&path));
 
-    let source = stored.as_ref().map_or(Source::Computed(&backbone), Source::Stored);
-    let features = Features { task, plan, samples: &samples, source };
-    let Some(gathered) = gather(&features, observer)? else {
+    let sources = Sources { plan, samples: &samples, stored: stored.as_ref() };
+    let Some((probe, train_error)) = learn(task, sources, backbone, started, observer)? else {
         return Ok(Ending::Interrupted);
     };
-    let features_done = started.elapsed().as_secs_f64();
-    let Some(mask_heads) = train_mask_heads(&gathered.cells, task, observer) else {
-        return Ok(Ending::Interrupted);
-    };
-    let Some(foreground) = see_foreground(&features, &gathered, &mask_heads, observer)? else {
-        return Ok(Ending::Interrupted);
-    };
-    let Gathered { projection, cells, descriptors: image, last_stage, .. } = gathered;
-    let descriptors = Descriptors { image, foreground, last_stage };
-    let LabelledCells { labels, classes, .. } = &cells;
-    let Config { probe: probe_config, seed, .. } = task.config;
-    let (class_head, held_out_error) =
-        ClassHead::train(&descriptors, labels, *classes, probe_config.class_view, *seed);
-    let mut found = format!(
-        "features in {features_done:.1} s, heads in {:.1} s; maps are cut with β = {:.2}",
-        started.elapsed().as_secs_f64() - features_done,
-        mask_heads.beta
-    );
-    if let Some(error) = held_out_error {
-        found += &format!("; {error:.1} % of held-out training images are misclassified");
-    }
-    observer.observe(&Event::Note(&found));
-    let train_error = class_head.error(&descriptors, labels);
-    let probe = Probe::new(backbone, projection, mask_heads, class_head);
     let ControlFlow::Continue(valid) = validate(&probe, task, &*observer)? else {
         return Ok(Ending::Interrupted);
     };
@@ -153,6 +122,47 @@ pub(super) fn fit(
     let path = run.save_finished(&position)?;
     observer.observe(&Event::Saved(&path));
     Ok(Ending::Finished(position.best.map(|best| best.epoch)))
+}
+
+/// Trains all heads, one kind after the other; also the share of training images that are named
+/// wrongly, in percent. None if it was asked to stop.
+fn learn(
+    task: &TrainingTask<'_>,
+    Sources { plan, samples, stored }: Sources<'_>,
+    backbone: Resnet,
+    started: Instant,
+    observer: &mut dyn Observer,
+) -> Result<Option<(Probe, f64)>> {
+    let source = stored.map_or(Source::Computed(&backbone), Source::Stored);
+    let features = Features { task, plan, samples, source };
+    let Some(gathered) = gather(&features, observer)? else {
+        return Ok(None);
+    };
+    let features_done = started.elapsed().as_secs_f64();
+    let Some(mask_heads) = train_mask_heads(&gathered.cells, task, observer) else {
+        return Ok(None);
+    };
+    let Some(foreground) = see_foreground(&features, &gathered, &mask_heads, observer)? else {
+        return Ok(None);
+    };
+    let Gathered { projection, cells, descriptors: image, last_stage, .. } = gathered;
+    let descriptors = Descriptors { image, foreground, last_stage };
+    let LabelledCells { labels, classes, .. } = &cells;
+    let Config { probe: probe_config, seed, .. } = task.config;
+    let (class_head, held_out_error) =
+        ClassHead::train(&descriptors, labels, *classes, probe_config.class_view, *seed);
+    let mut found = format!(
+        "features in {features_done:.1} s, heads in {:.1} s; maps are cut with β = {:.2}",
+        started.elapsed().as_secs_f64() - features_done,
+        mask_heads.beta
+    );
+    if let Some(error) = held_out_error {
+        found += &format!("; {error:.1} % of held-out training images are misclassified");
+    }
+    observer.observe(&Event::Note(&found));
+    let train_error = class_head.error(&descriptors, labels);
+    let probe = Probe::new(backbone, projection, mask_heads, class_head);
+    Ok(Some((probe, train_error)))
 }
 
 /// The backbone with the weights that were given, or with drawn ones.
@@ -212,63 +222,11 @@ pub fn wanted_features(dataset: &Dataset, config: &Config) -> Result<(Vec<Featur
     Ok((order.into_iter().map(image).collect(), plan.cells))
 }
 
-/// Features of the images that are looked at.
-struct Features<'a> {
-    task: &'a TrainingTask<'a>,
+/// The images that are looked at, and where their features may be already.
+struct Sources<'a> {
     plan: Plan,
     samples: &'a [&'a Sample],
-    source: Source<'a>,
-}
-
-/// Where features come from.
-enum Source<'a> {
-    /// They were made before.
-    Stored(&'a Stored),
-    /// Each image is passed through the backbone.
-    Computed(&'a Resnet),
-}
-
-/// Gives them, one after the other.
-enum Reader<'a> {
-    Stored(&'a Stored),
-    Computed(&'a Resnet, EvalImages),
-}
-
-impl Features<'_> {
-    /// Gives the features of every sample from the `first` on; whether it was not asked to stop.
-    fn each(
-        &self,
-        first: usize,
-        observer: &mut dyn Observer,
-        mut give: impl FnMut(ImageFeatures),
-    ) -> Result<bool> {
-        let Self { task, plan, samples, source } = self;
-        let (what, mut reader) = match source {
-            Source::Stored(stored) => ("reading features", Reader::Stored(stored)),
-            Source::Computed(backbone) => {
-                let images = images(task, &samples[first..]).images();
-                ("computing features", Reader::Computed(backbone, images))
-            }
-        };
-        for (index, sample) in samples.iter().enumerate().skip(first) {
-            if observer.wants_to_stop() {
-                return Ok(false);
-            }
-            let (done, total) = (index - first, samples.len() - first);
-            observer.observe(&Event::Working { what, done, total });
-            give(match &mut reader {
-                Reader::Stored(stored) => stored.read(index)?,
-                Reader::Computed(backbone, images) => {
-                    let Some(image) = images.next_unless(|| observer.wants_to_stop()) else {
-                        return Ok(false);
-                    };
-                    let (probe, device) = (&task.config.probe, &task.device);
-                    features_of(backbone, image?, plan.cells, probe, device, &sample.image)?
-                }
-            });
-        }
-        Ok(true)
-    }
+    stored: Option<&'a Stored>,
 }
 
 /// Takes the features of all images; none if it was asked to stop.
@@ -324,26 +282,6 @@ fn see_foreground(
     Ok(goes_on.then_some(descriptors))
 }
 
-/// Passes an image through the backbone, and keeps so many cells of it.
-pub(super) fn features_of(
-    backbone: &Resnet,
-    image: EvalImage,
-    cells: usize,
-    config: &ProbeConfig,
-    device: &Device,
-    path: &Path,
-) -> Result<ImageFeatures> {
-    let EvalImage { input, geometry, .. } = image;
-    let maps = StageMaps::of(backbone, input, geometry.padded.rows_columns(), config, device);
-    let features = ImageFeatures::of(&maps, cells, config).map_err(|NotFinite| Error::Image {
-        path: path.to_owned(),
-        problem: "the features of the image are no numbers, or too large to be kept".to_owned(),
-        remedy: "give weights that were trained on such images, as ImageNet's are".to_owned(),
-    })?;
-    maps.reuse();
-    Ok(features)
-}
-
 /// The training images in random order, one of each class in turn, so that the first of them
 /// stand for all.
 fn random_order(dataset: &Dataset, seed: u64) -> Vec<usize> {
@@ -372,18 +310,6 @@ fn train_mask_heads(
         observer.observe(&Event::Working { what: "training heads", done, total });
         !observer.wants_to_stop()
     })
-}
-
-/// The images of some samples, as prediction sees them.
-fn images(task: &TrainingTask<'_>, samples: &[&Sample]) -> EvalLoader {
-    let paths = samples.iter().map(|sample| sample.image.clone()).collect();
-    images_of(paths, task.config, task.workers)
-}
-
-/// Images as prediction sees them, decoded by so many threads.
-pub(super) fn images_of(paths: Vec<PathBuf>, config: &Config, workers: usize) -> EvalLoader {
-    let settings = EvalSettings { workers, max_megapixels: config.data.max_megapixels };
-    EvalLoader::new(paths, config.preprocess.clone(), settings)
 }
 
 /// Share of validation images that are named wrongly, in percent, and mean cross-entropy; none
