@@ -5,7 +5,7 @@ mod decidability;
 mod factor;
 mod logistic;
 
-pub(crate) use self::cut::{BINS, LEAST_SHARE};
+pub(crate) use self::cut::{BINS, LEAST_SHARE, MOST_EVEN};
 pub use self::{
     cut::{cut, otsu, skewness},
     decidability::{Decidability, HeldOut, cross_validated, held_out},

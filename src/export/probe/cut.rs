@@ -3,7 +3,7 @@
 use super::super::graph::{Attribute, DOUBLE, FLOAT, Graph, INT, Value};
 use crate::{
     method::probe::UNDECIDED,
-    stats::{BINS, LEAST_SHARE},
+    stats::{BINS, LEAST_SHARE, MOST_EVEN},
 };
 
 /// The cut of scores `[1, 1, h, w]`, a single number; 0 if they are all equal.
@@ -24,46 +24,24 @@ pub(super) fn cut(graph: &mut Graph, scores: &Value, beta: f64) -> Value {
     let places = graph.doubles(&[BINS], &(0..BINS).map(|bin| bin as f64).collect::<Vec<_>>());
     let moments = graph.mul(&histogram, &places);
     let squares = graph.mul(&moments, &places);
-    let total = graph.reduce("ReduceSum", &histogram, &[0]);
-    let moment = graph.reduce("ReduceSum", &moments, &[0]);
-    let squares = graph.reduce("ReduceSum", &squares, &[0]);
-    let below = sums(graph, &histogram);
-    let moment_below = sums(graph, &moments);
-    let above = graph.sub(&total, &below);
-    let moment_above = graph.sub(&moment, &moment_below);
+    let all =
+        [&histogram, &moments, &squares].map(|values| graph.reduce("ReduceSum", values, &[0]));
+    let below = [&histogram, &moments, &squares].map(|values| sums(graph, values));
+    let above = std::array::from_fn(|sum| graph.sub(&all[sum], &below[sum]));
+    let [total, ..] = &all;
 
     let least = graph.double(if beta > 0.0 { LEAST_SHARE } else { 0.0 });
-    let least = graph.mul(&total, &least);
+    let least = graph.mul(total, &least);
     // At least one value, and at least the smallest share: counts are whole numbers.
     let least = graph.op("Max", &[&least, &one], &[]);
-    let mut within = squares;
-    let mut entropy = zero.clone();
-    let mut possible: Option<Value> = None;
-    for (count, moment) in [(&below, &moment_below), (&above, &moment_above)] {
-        let large = graph.op("GreaterOrEqual", &[count, &least], &[]);
-        possible = Some(match possible {
-            Some(other) => graph.op("And", &[&other, &large], &[]),
-            None => large,
-        });
-        let count = graph.op("Max", &[count, &one], &[]);
-        let square = graph.mul(moment, moment);
-        let explained = graph.div(&square, &count);
-        within = graph.sub(&within, &explained);
-        let share = graph.div(&count, &total);
-        let logarithm = graph.op("Log", &[&share], &[]);
-        let term = graph.mul(&share, &logarithm);
-        entropy = graph.sub(&entropy, &term);
-    }
-    let possible = possible.expect("there are two sides");
-    let within = graph.div(&within, &total);
+    let sides = [below, above].map(|sums| Side::of(graph, &sums, total, &least));
+    let [lower, upper] = &sides;
+    let possible = graph.op("And", &[&lower.large, &upper.large], &[]);
+    let scatter = graph.add(&lower.scatter, &upper.scatter);
+    let within = graph.div(&scatter, total);
     let smallest = graph.double(1e-9);
     let within = graph.op("Max", &[&within, &smallest], &[]);
-    let logarithm = graph.op("Log", &[&within], &[]);
-    let half = graph.double(0.5);
-    let spread = graph.mul(&logarithm, &half);
-    let beta = graph.double(beta);
-    let size = graph.mul(&entropy, &beta);
-    let found = graph.add(&spread, &size);
+    let found = cost(graph, &sides, &within, beta);
     let never = graph.double(f64::INFINITY);
     let found = graph.op("Where", &[&possible, &found, &never], &[]);
 
@@ -81,6 +59,63 @@ pub(super) fn cut(graph: &mut Graph, scores: &Value, beta: f64) -> Value {
     let cut = graph.op("Where", &[&exists, &cut, &zero], &[]);
     let cut = graph.cast(&cut, FLOAT);
     graph.reshape(&cut, &[])
+}
+
+/// What lies on one side of each cut.
+struct Side {
+    /// Whether it has enough scores.
+    large: Value,
+    /// P
+    share: Value,
+    /// P ln P
+    entropy: Value,
+    /// Squared distances from the mean of the side, in bins, summed.
+    scatter: Value,
+    /// σ²
+    variance: Value,
+}
+
+impl Side {
+    /// From the number of scores, the sum of their bins, and that of the squares of these.
+    fn of(
+        graph: &mut Graph,
+        [count, sum, squares]: &[Value; 3],
+        total: &Value,
+        least: &Value,
+    ) -> Self {
+        let large = graph.op("GreaterOrEqual", &[count, least], &[]);
+        let one = graph.double(1.0);
+        let count = graph.op("Max", &[count, &one], &[]);
+        let square = graph.mul(sum, sum);
+        let explained = graph.div(&square, &count);
+        let scatter = graph.sub(squares, &explained);
+        let variance = graph.div(&scatter, &count);
+        let share = graph.div(&count, total);
+        let logarithm = graph.op("Log", &[&share], &[]);
+        let entropy = graph.mul(&share, &logarithm);
+        Self { large, share, entropy, scatter, variance }
+    }
+}
+
+/// `J_β` of each cut.
+fn cost(graph: &mut Graph, sides: &[Side; 2], within: &Value, beta: f64) -> Value {
+    let logarithm = graph.op("Log", &[within], &[]);
+    let weight = graph.double(beta * 0.5);
+    let mut cost = graph.mul(&logarithm, &weight);
+    let flattest = graph.double(1.0 / MOST_EVEN);
+    let least = graph.mul(within, &flattest);
+    for Side { share, entropy, variance, .. } in sides {
+        let variance = graph.op("Max", &[variance, &least], &[]);
+        let logarithm = graph.op("Log", &[&variance], &[]);
+        let apart = graph.mul(share, &logarithm);
+        let weight = graph.double((1.0 - beta) * 0.5);
+        let apart = graph.mul(&apart, &weight);
+        cost = graph.add(&cost, &apart);
+        let weight = graph.double(beta);
+        let size = graph.mul(entropy, &weight);
+        cost = graph.sub(&cost, &size);
+    }
+    cost
 }
 
 /// How many scores are in each bin.
