@@ -43,23 +43,11 @@ pub struct Summary {
     /// How it was read.
     pub layout: Layout,
     /// What each split that has images holds.
-    pub splits: Splits,
+    pub splits: BTreeMap<Split, SplitSummary>,
     /// What is wrong, by kind.
     pub problems: Vec<ProblemGroup>,
     /// How it was read, where that is not obvious.
     pub notes: Vec<String>,
-}
-
-/// The splits that have images.
-#[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "named as the splits are")]
-pub struct Splits {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub train: Option<SplitSummary>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub valid: Option<SplitSummary>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub test: Option<SplitSummary>,
 }
 
 /// What one split holds.
@@ -141,73 +129,74 @@ fn classes_without_object(
 
 fn decode(sample: &Sample, rule: MaskRule, max_megapixels: u32) -> Decoded {
     let mut decoded = Decoded::default();
-    match decode_image(&sample.image, max_megapixels, &mut decoded) {
-        Ok(size) => {
-            if let Err(problem) = decode_mask(sample, rule, size, max_megapixels, &mut decoded) {
-                decoded.problems.push(problem);
-            }
-        }
-        Err(problem) => decoded.problems.push(problem),
-    }
+    let outcome = decoded
+        .read_image(&sample.image, max_megapixels)
+        .and_then(|size| decoded.read_mask(sample, rule, size, max_megapixels));
+    decoded.problems.extend(outcome.err());
     decoded
 }
 
-fn decode_image(
-    path: &Path,
-    max_megapixels: u32,
-    decoded: &mut Decoded,
-) -> Result<(u32, u32), Problem> {
-    let unreadable = |error| Problem::of_file(ProblemKind::UnreadableImage, path, reason(&error));
-    let (width, height) = image::read_size(path, u32::MAX).map_err(unreadable)?;
-    if u64::from(width) * u64::from(height) > u64::from(max_megapixels) * 1_000_000 {
-        let text =
-            format!("image is {width}×{height}, over the limit of {max_megapixels} megapixels");
-        return Err(Problem::of_file(ProblemKind::ImageTooLarge, path, text));
-    }
-    let pixels = image::read_rgb(path, max_megapixels).map_err(unreadable)?;
-    if width.min(height) < MIN_SIDE {
-        let text = format!("image is only {width}×{height}");
-        decoded.problems.push(Problem::of_file(ProblemKind::ImageTooSmall, path, text));
-    }
-    let mut digest = Digest::default();
-    digest.add(&pixels.width().to_le_bytes());
-    digest.add(pixels.as_raw());
-    decoded.fingerprint = Some(digest.hex());
-    decoded.size = Some(pixels.dimensions());
-    Ok(pixels.dimensions())
-}
-
-fn decode_mask(
-    sample: &Sample,
-    rule: MaskRule,
-    size: (u32, u32),
-    max_megapixels: u32,
-    decoded: &mut Decoded,
-) -> Result<(), Problem> {
-    let first = sample.truth.masks.first().unwrap_or(&sample.image);
-    for path in sample.truth.masks.iter().chain(&sample.truth.ignore) {
+impl Decoded {
+    fn read_image(&mut self, path: &Path, max_megapixels: u32) -> Result<(u32, u32), Problem> {
         let unreadable =
-            |error| Problem::of_file(ProblemKind::UnreadableMask, path, reason(&error));
-        let of_mask = image::read_size(path, max_megapixels).map_err(unreadable)?;
-        if of_mask != size {
-            let ((width, height), (of_image, by)) = (of_mask, size);
-            let text = format!("mask is {width}×{height} but its image is {of_image}×{by}");
-            return Err(Problem::of_file(ProblemKind::MaskSize, path, text));
+            |error| Problem::of_file(ProblemKind::UnreadableImage, path, reason(&error));
+        let (width, height) = image::read_size(path, u32::MAX).map_err(unreadable)?;
+        if u64::from(width) * u64::from(height) > u64::from(max_megapixels) * 1_000_000 {
+            let text =
+                format!("image is {width}×{height}, over the limit of {max_megapixels} megapixels");
+            return Err(Problem::of_file(ProblemKind::ImageTooLarge, path, text));
         }
+        let pixels = image::read_rgb(path, max_megapixels).map_err(unreadable)?;
+        if width.min(height) < MIN_SIDE {
+            let text = format!("image is only {width}×{height}");
+            self.problems.push(Problem::of_file(ProblemKind::ImageTooSmall, path, text));
+        }
+        let mut digest = Digest::default();
+        digest.add(&pixels.width().to_le_bytes());
+        digest.add(pixels.as_raw());
+        self.fingerprint = Some(digest.hex());
+        self.size = Some(pixels.dimensions());
+        Ok(pixels.dimensions())
     }
-    let unreadable = |error| Problem::of_file(ProblemKind::UnreadableMask, first, reason(&error));
-    let Some(mask) = mask::read(&sample.truth, rule, size, max_megapixels).map_err(unreadable)?
-    else {
-        return Ok(());
-    };
-    decoded.foreground = Some(mask.foreground_fraction());
-    if mask.is_empty() {
-        return Err(Problem::of_file(ProblemKind::EmptyMask, first, "mask is empty"));
+
+    fn read_mask(
+        &mut self,
+        sample: &Sample,
+        rule: MaskRule,
+        size: (u32, u32),
+        max_megapixels: u32,
+    ) -> Result<(), Problem> {
+        let first = sample.truth.masks.first().unwrap_or(&sample.image);
+        for path in sample.truth.masks.iter().chain(&sample.truth.ignore) {
+            let unreadable =
+                |error| Problem::of_file(ProblemKind::UnreadableMask, path, reason(&error));
+            let of_mask = image::read_size(path, max_megapixels).map_err(unreadable)?;
+            if of_mask != size {
+                let ((width, height), (of_image, by)) = (of_mask, size);
+                let text = format!("mask is {width}×{height} but its image is {of_image}×{by}");
+                return Err(Problem::of_file(ProblemKind::MaskSize, path, text));
+            }
+        }
+        let unreadable =
+            |error| Problem::of_file(ProblemKind::UnreadableMask, first, reason(&error));
+        let Some(mask) =
+            mask::read(&sample.truth, rule, size, max_megapixels).map_err(unreadable)?
+        else {
+            return Ok(());
+        };
+        self.foreground = Some(mask.foreground_fraction());
+        if mask.is_empty() {
+            return Err(Problem::of_file(ProblemKind::EmptyMask, first, "mask is empty"));
+        }
+        if mask.is_full() {
+            return Err(Problem::of_file(
+                ProblemKind::FullMask,
+                first,
+                "mask covers the whole image",
+            ));
+        }
+        Ok(())
     }
-    if mask.is_full() {
-        return Err(Problem::of_file(ProblemKind::FullMask, first, "mask covers the whole image"));
-    }
-    Ok(())
 }
 
 /// What an error says is wrong; where and what to do about it are the problem's to say.
@@ -246,17 +235,20 @@ fn repeated_images(samples: &[(Split, &Sample)], decoded_samples: &[Decoded]) ->
 impl Inspection {
     /// What the user is told about the inspected dataset.
     pub fn summarize(&self, dataset: &Dataset) -> Summary {
-        let [train, valid, test] = Split::ALL.map(|split| SplitSummary::of(dataset, split));
-        Summary {
-            layout: dataset.layout,
-            splits: Splits { train, valid, test },
-            problems: problem::group(&self.problems),
-            notes: [&dataset.notes[..], &self.notes[..]]
-                .concat()
-                .into_iter()
-                .chain(without_validation(dataset))
-                .collect(),
-        }
+        let summary = |split: Split| {
+            let samples = dataset.split(split);
+            let summary = SplitSummary {
+                images: samples.len(),
+                masks: samples.iter().filter(|sample| sample.truth.has_mask()).count(),
+                classes: dataset.classes.iter().cloned().zip(dataset.class_counts(split)).collect(),
+            };
+            (split, summary)
+        };
+        let splits = Split::ALL.map(summary).into_iter().filter(|(_, split)| split.images > 0);
+        let mut notes = [&dataset.notes[..], &self.notes[..]].concat();
+        notes.extend(without_validation(dataset));
+        let problems = problem::group(&self.problems);
+        Summary { layout: dataset.layout, splits: splits.collect(), problems, notes }
     }
 }
 
@@ -276,27 +268,15 @@ fn without_validation(dataset: &Dataset) -> Option<String> {
     ))
 }
 
-impl SplitSummary {
-    fn of(dataset: &Dataset, split: Split) -> Option<Self> {
-        let samples = dataset.split(split);
-        let counts = dataset.class_counts(split);
-        (!samples.is_empty()).then(|| Self {
-            images: samples.len(),
-            masks: samples.iter().filter(|sample| sample.truth.has_mask()).count(),
-            classes: dataset.classes.iter().cloned().zip(counts).collect(),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::data::layout::tree::Tree;
 
-    fn found(tree: &Tree) -> (Inspection, Vec<&'static str>) {
+    fn found(tree: &Tree) -> (Inspection, Vec<String>) {
         let dataset = tree.open().unwrap();
         let inspection = inspect(&dataset, 1, || ());
-        let kinds = inspection.problems.iter().map(|problem| problem.kind.name()).collect();
+        let kinds = inspection.problems.iter().map(|problem| problem.kind.to_string()).collect();
         (inspection, kinds)
     }
 

@@ -4,16 +4,12 @@
 //! but holds no pixels; reading those is the work of [`image`](crate::data::image)
 //! and [`mask`](crate::data::mask).
 
-use std::{
-    collections::BTreeSet,
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    layout::{self, Layout, OpenOptions},
+    layout::Layout,
     mask::{MaskRule, Outlines},
     problem::{self, Problem},
 };
@@ -90,6 +86,18 @@ pub struct Dataset {
     pub problems: Vec<Problem>,
 }
 
+impl PixelBox {
+    /// The box of `x, y, width, height`; none of anything else.
+    pub(super) fn of_corner_and_size(numbers: &[f32]) -> Option<Self> {
+        match *numbers {
+            [x, y, width, height] if numbers.iter().all(|number| number.is_finite()) => {
+                Some(Self { x0: x, y0: y, x1: x + width, y1: y + height })
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Truth {
     /// Whether it says of each pixel whether the object is there.
     pub fn has_mask(&self) -> bool {
@@ -104,23 +112,11 @@ impl Split {
 
 impl fmt::Display for Split {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Train => "train",
-            Self::Valid => "valid",
-            Self::Test => "test",
-        })
+        self.serialize(f)
     }
 }
 
 impl Dataset {
-    /// Reads the dataset at `path`: lists, labels and which files exist, but no pixels.
-    ///
-    /// Problems are collected in [`Dataset::problems`]; the only error is a dataset
-    /// whose layout cannot be told, or in which nothing is usable.
-    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        layout::open(path, options)
-    }
-
     /// Refuses, before training, a dataset with problems that training cannot work around.
     pub fn require_usable(&self) -> Result<()> {
         let fatal = self.problems.iter().filter(|problem| problem.kind.is_fatal());

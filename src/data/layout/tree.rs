@@ -98,6 +98,6 @@ impl Tree {
 }
 
 /// The kinds of a dataset's problems, in the order they were found.
-pub(crate) fn kinds(dataset: &Dataset) -> Vec<&'static str> {
-    dataset.problems.iter().map(|problem| problem.kind.name()).collect()
+pub(crate) fn kinds(dataset: &Dataset) -> Vec<String> {
+    dataset.problems.iter().map(|problem| problem.kind.to_string()).collect()
 }

@@ -24,15 +24,12 @@ use std::{
 
 use self::{shape::Shape, truth::Masks};
 use super::{
-    Layout,
-    builder::{Builder, Entry, Origin},
-    detect, path,
+    Layout, OpenOptions,
+    builder::{Builder, Origin},
+    path,
     whole::in_order,
 };
-use crate::{
-    data::problem::{Problem, ProblemKind},
-    error::Result,
-};
+use crate::data::{Truth, problem::ProblemKind};
 
 /// Folders are followed this far.
 const MAX_DEPTH: usize = 10;
@@ -56,7 +53,7 @@ struct Tree {
 }
 
 /// The folder that holds the split or class folders: `path`, or the only folder in it.
-pub(super) fn home(path: &Path) -> Option<PathBuf> {
+fn home(path: &Path) -> Option<PathBuf> {
     let only = match &path::entries(path)[..] {
         [entry] if entry.is_dir() => Some(entry.clone()),
         _ => None,
@@ -69,9 +66,8 @@ pub(super) fn home(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Reads class folders; unless `mask_names`, files named like masks are images all the same.
-pub(super) fn read(path: &Path, mask_names: bool) -> Result<Builder> {
-    let home = home(path).ok_or_else(|| detect::lacks(path, Layout::Folders))?;
+pub(super) fn read(path: &Path, options: &OpenOptions) -> Option<Builder> {
+    let home = home(path)?;
     let Tree { pictures, others, folders } = Tree::below(&home);
     let shape = Shape::of(&pictures);
     let mut builder = Builder::new(Layout::Folders, &home);
@@ -86,25 +82,26 @@ pub(super) fn read(path: &Path, mask_names: bool) -> Result<Builder> {
     images.sort_by_key(|file| shape.place(&file.folders).map(|place| place.split));
 
     let mut truth = Masks::in_folders(&shape, &images, &masks);
-    if mask_names {
+    if !options.no_mask_names {
         truth.add_beside(&images);
     }
     truth.report(&mut builder, &images, &masks);
     for (index, file) in images.iter().enumerate().filter(|(index, _)| truth.is_image(*index)) {
         let place = shape.place(&file.folders).expect("others were left out");
+        let origin = Origin::file(&file.path);
         let Some(class) = place.class else {
             let text = "image is not in the folder of a class";
-            builder.problem(Problem::of_file(ProblemKind::UnlabelledImage, &file.path, text));
+            builder.problem(&origin, ProblemKind::UnlabelledImage, text);
             continue;
         };
         let masks = truth.of(index).unwrap_or_else(|| truth.expected(&home, &shape, file));
-        let origin = Origin::file(&file.path);
-        builder.add(Entry::new(place.split, class, file.path.clone(), masks, origin));
+        let truth = Truth { masks, ..Truth::default() };
+        builder.add(&origin, place.split, class, &file.path, truth);
     }
     let is_within = |file: &File| shape.place(&file.folders).is_some_and(|at| at.class.is_some());
     let others: Vec<File> = others.into_iter().filter(is_within).collect();
     note_left_out(&mut builder, "what is not an image", &others);
-    Ok(builder)
+    Some(builder)
 }
 
 fn note_left_out(builder: &mut Builder, what: &str, files: &[File]) {

@@ -7,8 +7,8 @@ use std::{
 
 use super::{File, Shape, beside, names};
 use crate::data::{
-    layout::builder::Builder,
-    problem::{Problem, ProblemKind},
+    layout::builder::{Builder, Origin},
+    problem::ProblemKind,
 };
 
 /// Which pictures are the masks of which.
@@ -86,13 +86,13 @@ impl Masks {
             let stem = names::image_stem(&images[*index].stem).unwrap_or_default();
             let text =
                 format!("looks like a mask, by name and by pixels, but there is no image `{stem}`");
-            let path = &images[*index].path;
-            builder.problem(Problem::of_file(ProblemKind::MaskAmongImages, path, text));
+            let image = Origin::file(&images[*index].path);
+            builder.problem(&image, ProblemKind::MaskAmongImages, text);
         }
         for index in &self.orphans {
             let text = "mask has no image of its name in the same place";
-            let path = &masks[*index].path;
-            builder.problem(Problem::of_file(ProblemKind::OrphanMask, path, text));
+            let mask = Origin::file(&masks[*index].path);
+            builder.problem(&mask, ProblemKind::OrphanMask, text);
         }
     }
 

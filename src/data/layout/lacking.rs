@@ -1,31 +1,12 @@
-//! Which layout a path has, told by the files it holds.
+//! What was looked for where there is no dataset, or not the one that was meant.
 
 use std::path::Path;
 
-use super::{
-    Layout, coco, cub, folders, folds, glas, oxford_flowers, oxford_pets, path, table, voc, wsol,
-};
-use crate::error::{Error, Result};
-
-/// The layout of the dataset at `path`, or an error that says what was looked for.
-pub(super) fn detect(path: &Path) -> Result<Layout> {
-    let matches = |layout: &Layout| match layout {
-        Layout::Glas => glas::home(path).is_some(),
-        Layout::Cub => cub::Home::find(path).is_some(),
-        Layout::OxfordFlowers => oxford_flowers::home(path).is_some(),
-        Layout::OxfordPets => oxford_pets::home(path).is_some(),
-        Layout::Voc => voc::home(path).is_some(),
-        Layout::Coco => !coco::lists(path).is_empty(),
-        Layout::Wsol => !wsol::folders(path).is_empty(),
-        Layout::Folds => !folds::lists(path).is_empty(),
-        Layout::Table => !table::lists(path).is_empty(),
-        Layout::Folders => folders::home(path).is_some(),
-    };
-    Layout::ALL.into_iter().find(matches).ok_or_else(|| unknown(path))
-}
+use super::{Layout, path, table};
+use crate::error::Error;
 
 /// `path` was said to have a layout that it does not have.
-pub(super) fn lacks(path: &Path, layout: Layout) -> Error {
+pub(super) fn one(path: &Path, layout: Layout) -> Error {
     if let (Layout::Table, Some(error)) = (layout, other_columns(path)) {
         return error;
     }
@@ -54,7 +35,8 @@ fn other_columns(path: &Path) -> Option<Error> {
     })
 }
 
-fn unknown(path: &Path) -> Error {
+/// None of the layouts is that of the dataset at `path`.
+pub(super) fn every(path: &Path) -> Error {
     if path.is_file()
         && let Some(error) = other_columns(path)
     {
@@ -65,7 +47,7 @@ fn unknown(path: &Path) -> Error {
     }
     let looked_for: Vec<_> = Layout::ALL
         .iter()
-        .map(|layout| format!("\n  {:<15} {}", layout.name(), looked_for(*layout)))
+        .map(|layout| format!("\n  {layout:<15} {}", looked_for(*layout)))
         .collect();
     Error::Data {
         path: path.to_owned(),
@@ -148,7 +130,7 @@ mod tests {
             let tree = Tree::new().text("readme.md", "");
             let options = OpenOptions { layout: Some(layout), ..OpenOptions::default() };
             let message = tree.open_at("", &options).unwrap_err().to_string();
-            assert!(message.contains(layout.name()), "{layout}: {message}");
+            assert!(message.contains(&layout.to_string()), "{layout}: {message}");
         }
     }
 }
