@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     layout::Layout,
     mask::{MaskRule, Outlines},
-    problem::{self, Problem},
+    problem::{self, Problem, quoted},
 };
 use crate::error::{Error, Result};
 
@@ -140,19 +140,15 @@ impl Dataset {
         let numbers: Vec<Option<usize>> = self.classes.iter().map(number).collect();
         let labels: BTreeSet<usize> = self.samples().map(|(_, sample)| sample.label).collect();
         // A class that no image is of does not matter.
-        let unknown: Vec<String> = labels
-            .iter()
-            .filter(|label| numbers[**label].is_none())
-            .map(|label| format!("`{}`", self.classes[*label]))
-            .collect();
+        let unknown = labels.iter().filter(|label| numbers[**label].is_none());
+        let unknown = quoted(unknown.map(|label| &self.classes[*label]));
         if !unknown.is_empty() {
-            let known: Vec<String> = classes.iter().map(|name| format!("`{name}`")).collect();
             return Err(Error::Data {
                 path: self.root.clone(),
                 problem: format!(
-                    "the dataset has classes that the run was not trained on: {}; it knows {}",
-                    unknown.join(", "),
-                    known.join(", ")
+                    "the dataset has classes that the run was not trained on: {unknown}; it knows \
+                     {}",
+                    quoted(classes)
                 ),
                 remedy: "leave these images out, or call their classes as the run does".to_owned(),
             });

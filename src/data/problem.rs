@@ -187,6 +187,12 @@ pub fn group<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> Vec<Problem
     groups
 }
 
+/// Names as they stand in a sentence: `` `a`, `b` ``.
+pub(super) fn quoted(names: impl IntoIterator<Item = impl fmt::Display>) -> String {
+    let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,10 +16,13 @@ use super::{
 use crate::{
     data::{
         Dataset, MaskRule, Sample, Split, Truth,
-        problem::{self, Problem, ProblemKind},
+        problem::{self, Problem, ProblemKind, quoted},
     },
     error::{Error, Result},
 };
+
+/// Known classes that are named beside an unknown one.
+const SHOWN_CLASSES: usize = 5;
 
 /// The file, and the line in it, that says something.
 #[derive(Debug, Clone)]
@@ -42,8 +45,8 @@ pub(super) struct Builder {
     samples: Vec<(Split, String, Sample)>,
     /// Split, class and origin of each image already added.
     seen: BTreeMap<PathBuf, (Split, String)>,
-    problems: Vec<Problem>,
-    notes: Vec<String>,
+    pub(super) problems: Vec<Problem>,
+    pub(super) notes: Vec<String>,
     other_extension: Tally,
     backslashes: Tally,
     ambiguous: Tally,
@@ -193,7 +196,9 @@ impl Builder {
         }
         match &self.classes {
             Some(classes) if !classes.iter().any(|name| name == class) => {
-                let text = format!("unknown class `{class}`, not one of {}", quoted(classes));
+                let known = quoted(classes.iter().take(SHOWN_CLASSES));
+                let rest = if classes.len() > SHOWN_CLASSES { ", …" } else { "" };
+                let text = format!("unknown class `{class}`, not one of {known}{rest}");
                 self.problem(by, ProblemKind::UnknownClass, text)
             }
             _ => Some(()),
@@ -306,16 +311,6 @@ impl Builder {
         }
         splits
     }
-
-    #[cfg(test)]
-    pub(super) fn notes(&self) -> &[String] {
-        &self.notes
-    }
-
-    #[cfg(test)]
-    pub(super) fn problems(&self) -> &[Problem] {
-        &self.problems
-    }
 }
 
 impl Tally {
@@ -325,13 +320,6 @@ impl Tally {
         }
         self.count += 1;
     }
-}
-
-fn quoted(names: &[String]) -> String {
-    const SHOWN: usize = 5;
-    let shown: Vec<_> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
-    let rest = if names.len() > SHOWN { ", …" } else { "" };
-    shown.join(", ") + rest
 }
 
 #[cfg(test)]

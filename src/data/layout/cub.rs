@@ -59,10 +59,9 @@ pub(super) fn read(path: &Path) -> Option<Builder> {
         split_of: read("train_test_split.txt"),
         class_names: read("classes.txt"),
         // Boxes are scored where they are known; nobody needs them for masks.
-        box_of: if home.join("bounding_boxes.txt").is_file() {
-            read("bounding_boxes.txt")
-        } else {
-            BTreeMap::new()
+        box_of: match home.join("bounding_boxes.txt").is_file() {
+            true => read("bounding_boxes.txt"),
+            false => BTreeMap::new(),
         },
     };
     builder.classes = Some(official_order(&lists.class_names));
@@ -105,46 +104,36 @@ fn official_order(class_names: &BTreeMap<String, String>) -> Vec<String> {
 
 fn add(builder: &mut Builder, lists: &Lists, row: &Row) -> Option<()> {
     let (number, written) = (row.get(0), row.get(1));
-    let parsed = split(lists, number)
-        .and_then(|split| Ok((split, class(lists, number)?, boxes(lists, number)?)));
-    let (split, class, boxes) = match parsed {
-        Ok(parsed) => parsed,
-        Err((kind, text)) => {
-            return builder.problem(&row.origin, kind, format!("image {number} {text}"));
-        }
+    let mut refuse =
+        |kind, text: &str| builder.problem(&row.origin, kind, format!("image {number} {text}"));
+    let split = match lists.split_of.get(number).map(String::as_str) {
+        Some("1") => Split::Train,
+        Some("0") => Split::Test,
+        _ => return refuse(ProblemKind::BadRow, "has no 0 or 1 in `train_test_split.txt`"),
     };
+    let Some(class) = lists.class_of.get(number) else {
+        return refuse(ProblemKind::BadRow, "is not in `image_class_labels.txt`");
+    };
+    let Some(class_name) = lists.class_names.get(class) else {
+        let text = format!("has class {class}, not in `classes.txt`");
+        return refuse(ProblemKind::UnknownClass, &text);
+    };
+    let mut boxes = Vec::new();
+    if let Some(text) = lists.box_of.get(number) {
+        let numbers: Vec<f32> = text.split_whitespace().flat_map(str::parse).collect();
+        let Some(found) = PixelBox::of_corner_and_size(&numbers) else {
+            let text = format!("has box `{text}`, not `x y width height`");
+            return refuse(ProblemKind::BadRow, &text);
+        };
+        boxes.push(found);
+    }
     let image = builder.resolve(&lists.images, written, &row.origin)?;
     let masks = match &lists.segmentations {
         Some(folder) => vec![builder.resolve(folder, written, &row.origin)?.with_extension("png")],
         None => Vec::new(),
     };
-    builder.add(&row.origin, split, class, &image, Truth { masks, boxes, ..Truth::default() })
-}
-
-type Parsed<T> = Result<T, (ProblemKind, String)>;
-
-fn split(lists: &Lists, number: &str) -> Parsed<Split> {
-    match lists.split_of.get(number).map(String::as_str) {
-        Some("1") => Ok(Split::Train),
-        Some("0") => Ok(Split::Test),
-        _ => Err((ProblemKind::BadRow, "has no 0 or 1 in `train_test_split.txt`".to_owned())),
-    }
-}
-
-fn class<'a>(lists: &'a Lists, number: &str) -> Parsed<&'a str> {
-    let Some(class) = lists.class_of.get(number) else {
-        return Err((ProblemKind::BadRow, "is not in `image_class_labels.txt`".to_owned()));
-    };
-    lists.class_names.get(class).map(String::as_str).ok_or_else(|| {
-        (ProblemKind::UnknownClass, format!("has class {class}, not in `classes.txt`"))
-    })
-}
-
-fn boxes(lists: &Lists, number: &str) -> Parsed<Vec<PixelBox>> {
-    let Some(text) = lists.box_of.get(number) else { return Ok(Vec::new()) };
-    let numbers: Vec<f32> = text.split_whitespace().flat_map(str::parse).collect();
-    let found = PixelBox::of_corner_and_size(&numbers).map(|found| vec![found]);
-    found.ok_or_else(|| (ProblemKind::BadRow, format!("has box `{text}`, not `x y width height`")))
+    let truth = Truth { masks, boxes, ..Truth::default() };
+    builder.add(&row.origin, split, class_name, &image, truth)
 }
 
 #[cfg(test)]

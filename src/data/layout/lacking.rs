@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Layout, path, table};
-use crate::error::Error;
+use crate::{data::problem::quoted, error::Error};
 
 /// `path` was said to have a layout that it does not have.
 pub(super) fn one(path: &Path, layout: Layout) -> Error {
@@ -20,17 +20,17 @@ pub(super) fn one(path: &Path, layout: Layout) -> Error {
 /// A list whose columns are called otherwise than those of a table.
 fn other_columns(path: &Path) -> Option<Error> {
     let (list, columns) = table::other_columns(path)?;
-    let columns: Vec<_> = columns.iter().map(|name| format!("`{name}`")).collect();
+    let columns = quoted(columns);
     Some(Error::Data {
         path: list,
-        problem: format!("the columns are {}, not those of a table of images", columns.join(", ")),
+        problem: format!("the columns are {columns}, not those of a table of images"),
         remedy: format!(
             "the first line must name a column of images ({}) and one of classes ({}), and may name \
              {} and {}",
-            table::IMAGE.map(|name| format!("`{name}`")).join(", "),
-            table::LABEL.map(|name| format!("`{name}`")).join(", "),
-            table::MASK.map(|name| format!("`{name}`")).join(", "),
-            table::SPLIT.map(|name| format!("`{name}`")).join(", "),
+            quoted(table::IMAGE),
+            quoted(table::LABEL),
+            quoted(table::MASK),
+            quoted(table::SPLIT),
         ),
     })
 }

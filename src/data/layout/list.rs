@@ -120,14 +120,14 @@ mod tests {
     fn a_byte_order_mark_is_skipped_and_mentioned() {
         let (rows, builder) = rows(b"\xEF\xBB\xBFa,b");
         assert_eq!(rows, [["a", "b"]]);
-        assert!(builder.notes()[0].contains("byte-order mark"));
+        assert!(builder.notes[0].contains("byte-order mark"));
     }
 
     #[test]
     fn bytes_that_are_not_text_are_a_problem() {
         let (rows, builder) = rows(b"\xFF\xFEa\0,\0b\0");
         assert!(rows.is_empty());
-        assert_eq!(builder.problems()[0].kind, ProblemKind::UnreadableList);
+        assert_eq!(builder.problems[0].kind, ProblemKind::UnreadableList);
     }
 
     #[test]
