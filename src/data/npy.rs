@@ -77,7 +77,7 @@ pub fn read(path: &Path, max_megapixels: u32) -> Result<Map> {
 
 /// Reads a `.npy` file of `size` bytes.
 fn decode(mut file: impl Read, size: u64, max_megapixels: u32) -> Result<Map, String> {
-    let (length, prefix) = header_length(&mut file).map_err(ended)??;
+    let (length, prefix) = header_length(&mut file)?;
     let mut text = vec![0; length];
     file.read_exact(&mut text).map_err(ended)?;
     let Header { dtype, height, width } = header::parse(&String::from_utf8_lossy(&text))?;
@@ -96,29 +96,24 @@ fn decode(mut file: impl Read, size: u64, max_megapixels: u32) -> Result<Map, St
 }
 
 /// The length of the header's text, and where the data starts.
-fn header_length(file: &mut impl Read) -> io::Result<Result<(usize, u64), String>> {
+fn header_length(file: &mut impl Read) -> Result<(usize, u64), String> {
     let mut start = [0; 8];
-    file.read_exact(&mut start)?;
+    file.read_exact(&mut start).map_err(ended)?;
     if start[..6] != *MAGIC {
-        return Ok(Err("it is no `.npy` file".to_owned()));
+        return Err("it is no `.npy` file".to_owned());
     }
-    let (length, field) = match start[6] {
-        1 => {
-            let mut length = [0; 2];
-            file.read_exact(&mut length)?;
-            (usize::from(u16::from_le_bytes(length)), 2)
-        }
-        2 | 3 => {
-            let mut length = [0; 4];
-            file.read_exact(&mut length)?;
-            (u32::from_le_bytes(length) as usize, 4)
-        }
-        version => return Ok(Err(format!("version {version} of the format is not known"))),
+    let field = match start[6] {
+        1 => 2,
+        2 | 3 => 4,
+        version => return Err(format!("version {version} of the format is not known")),
     };
+    let mut length = [0; 4];
+    file.read_exact(&mut length[..field]).map_err(ended)?;
+    let length = u32::from_le_bytes(length) as usize;
     if length > LONGEST_HEADER {
-        return Ok(Err(format!("its header of {length} bytes is too long")));
+        return Err(format!("its header of {length} bytes is too long"));
     }
-    Ok(Ok((length, 8 + field + length as u64)))
+    Ok((length, (8 + field + length) as u64))
 }
 
 fn ended(error: io::Error) -> String {
@@ -129,24 +124,33 @@ fn ended(error: io::Error) -> String {
 }
 
 fn numbers(bytes: &[u8], dtype: Dtype) -> Vec<f32> {
-    fn each<const N: usize>(bytes: &[u8], number: impl Fn([u8; N]) -> f32) -> Vec<f32> {
-        let (chunks, _) = bytes.as_chunks::<N>();
-        chunks.iter().map(|chunk| number(*chunk)).collect()
-    }
     match dtype {
-        Dtype::Bool => each(bytes, |[byte]| f32::from(u8::from(byte != 0))),
-        Dtype::Uint8 => each(bytes, |[byte]| f32::from(byte) / 255.0),
-        Dtype::Float { bytes: 2, big_endian: false } => {
-            each(bytes, |b| f16::from_le_bytes(b).to_f32())
+        Dtype::Bool => bytes.iter().map(|&byte| f32::from(u8::from(byte != 0))).collect(),
+        Dtype::Uint8 => bytes.iter().map(|&byte| f32::from(byte) / 255.0).collect(),
+        Dtype::Float { bytes: 2, big_endian } => {
+            each(bytes, big_endian, |bytes| f16::from_le_bytes(bytes).to_f32())
         }
-        Dtype::Float { bytes: 2, big_endian: true } => {
-            each(bytes, |b| f16::from_be_bytes(b).to_f32())
+        Dtype::Float { bytes: 4, big_endian } => each(bytes, big_endian, f32::from_le_bytes),
+        Dtype::Float { big_endian, .. } => {
+            each(bytes, big_endian, |bytes| f64::from_le_bytes(bytes) as f32)
         }
-        Dtype::Float { bytes: 4, big_endian: false } => each(bytes, f32::from_le_bytes),
-        Dtype::Float { bytes: 4, big_endian: true } => each(bytes, f32::from_be_bytes),
-        Dtype::Float { big_endian: false, .. } => each(bytes, |b| f64::from_le_bytes(b) as f32),
-        Dtype::Float { big_endian: true, .. } => each(bytes, |b| f64::from_be_bytes(b) as f32),
     }
+}
+
+/// `bytes` cut into numbers of `N` bytes, each brought to little endian.
+pub(super) fn each<const N: usize, T>(
+    bytes: &[u8],
+    big_endian: bool,
+    number: impl Fn([u8; N]) -> T,
+) -> Vec<T> {
+    let (chunks, _) = bytes.as_chunks::<N>();
+    let in_order = |mut chunk: [u8; N]| {
+        if big_endian {
+            chunk.reverse();
+        }
+        chunk
+    };
+    chunks.iter().map(|chunk| number(in_order(*chunk))).collect()
 }
 
 #[cfg(test)]

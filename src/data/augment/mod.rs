@@ -14,7 +14,7 @@ use std::path::Path;
 use image::RgbImage;
 
 pub use affine::Affine;
-pub use colour::{ColourStep, Jitter};
+pub use colour::ColourStep;
 
 use super::preprocess::{Planes, Size, reflected_run};
 use crate::{
@@ -36,8 +36,8 @@ pub struct Variation {
     pub quarter_turns: usize,
     /// Rotation, shear and scaling.
     pub affine: Option<Affine>,
-    /// Changes of colour, in the order they are made.
-    pub jitter: Jitter,
+    /// Changes of colour, each kind at most once, in the order they are made.
+    pub colours: Vec<ColourStep>,
 }
 
 /// A square part of the reflect-padded image.
@@ -64,9 +64,9 @@ impl Variation {
         let upside_down = stream.chance(augment.vertical_flip);
         let turns = stream.below(4);
         let affine = Affine::draw(augment.affine.as_ref(), stream);
-        let jitter = Jitter::draw(augment, stream);
+        let colours = ColourStep::draw_all(augment, stream);
         let quarter_turns = if augment.quarter_turns { turns } else { 0 };
-        Self { window, mirrored, upside_down, quarter_turns, affine, jitter }
+        Self { window, mirrored, upside_down, quarter_turns, affine, colours }
     }
 
     /// Cuts the window out of `image` and varies it.
@@ -75,7 +75,7 @@ impl Variation {
         if let Some(affine) = &self.affine {
             planes = affine.apply(&planes);
         }
-        self.jitter.apply(&mut planes);
+        self.colours.iter().for_each(|step| step.apply(&mut planes));
         planes
     }
 
@@ -158,7 +158,7 @@ mod tests {
         upside_down: false,
         quarter_turns: 0,
         affine: None,
-        jitter: Jitter { steps: Vec::new() },
+        colours: Vec::new(),
     };
 
     /// Red channel of `variation` applied to the square `0 1 / 2 3`.

@@ -21,7 +21,7 @@ use crate::{
     config::Config,
     data::{
         Dataset, MaskRule, Sample, Truth,
-        augment::{Jitter, Variation},
+        augment::Variation,
         image::read_size,
         mask::{self, Mask},
         preprocess::{Size, rescale, working_size},
@@ -158,7 +158,7 @@ impl Masks {
 
         // The same draws as the image's; colours are not for masks.
         let drawn = self.source.variation(index, epoch, wanted);
-        let planes = Variation { jitter: Jitter { steps: Vec::new() }, ..drawn }.apply(&picture);
+        let planes = Variation { colours: Vec::new(), ..drawn }.apply(&picture);
         let [foreground, ignored, _] = planes.channels();
         let marked = |&byte: &u8| f32::from(u8::from(byte >= 128));
         Ok([

@@ -15,14 +15,12 @@ mod planes;
 mod reflect;
 mod resample;
 mod resize;
-mod view;
 
-pub use geometry::{EvalGeometry, Offsets};
+pub use geometry::{EvalGeometry, InputView, Window};
 pub use planes::{Normalizer, Planes};
 pub use reflect::reflect;
 pub(crate) use reflect::reflected_run;
 pub use resize::{check_upscaled, rescale, resize_align_corners, upscaled_size, working_size};
-pub use view::{InputView, Window};
 
 /// Width and height in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -77,8 +77,7 @@ pub fn resize_align_corners(plane: &[f32], from: Size, to: Size) -> Vec<f32> {
     if from == to {
         return plane.to_vec();
     }
-    let size = |size: Size| [size.height as usize, size.width as usize];
-    let (before, after) = (size(from), size(to));
+    let (before, after) = (from.rows_columns(), to.rows_columns());
     let [rows, columns] = [0, 1].map(|axis| aligned(after[axis], before[axis]));
     let line = |row: usize| &plane[row * before[1]..][..before[1]];
     let read_row = |row: &Tap| {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     File,
-    content::{Content, hold},
+    content::{Content, those_that},
     names,
 };
 
@@ -47,15 +47,15 @@ pub(super) fn sort(pictures: &[&File]) -> Sorted {
     let content = |index: usize| Content::of_file(&pictures[index].path);
     // `person_mask.jpg` beside `person.jpg` may show the person with a mask on.
     let is_mask = |&(mask, _): &(usize, usize)| Some(content(mask)? != Content::Photo);
-    let mut masks = kept(&named, hold(&named, is_mask));
+    let mut masks = those_that(&named, is_mask);
     let is_drawn = |index: usize| content(index).map(|found| found == Content::Drawn);
     let is_pair = |&(mask, image): &(usize, usize)| {
         Some(is_drawn(mask).unwrap_or(false) && !is_drawn(image).unwrap_or(true))
     };
     for pairs in by_extensions(pictures, &doubtful) {
-        masks.extend(kept(&pairs, hold(&pairs, is_pair)));
+        masks.extend(those_that(&pairs, is_pair));
     }
-    let lonely = kept(&lonely, hold(&lonely, |&index| is_drawn(index)));
+    let lonely = those_that(&lonely, |&index| is_drawn(index));
 
     // What is an image's mask is nobody's image.
     let of: BTreeSet<usize> = masks.iter().map(|(mask, _)| *mask).collect();
@@ -73,8 +73,4 @@ fn by_extensions(pictures: &[&File], pairs: &[(usize, usize)]) -> Vec<Vec<(usize
         groups.entry((mask_end, image_end)).or_default().push((mask, image));
     }
     groups.into_values().collect()
-}
-
-fn kept<T: Copy>(items: &[T], holds: Vec<bool>) -> Vec<T> {
-    items.iter().zip(holds).filter(|(_, holds)| *holds).map(|(item, _)| *item).collect()
 }

@@ -55,17 +55,18 @@ impl Content {
     }
 }
 
-/// Which of `items` hold, of which some are tried and all are if those disagree.
+/// Those of `items` that hold, of which some are tried and all are if those disagree.
 ///
 /// A file that cannot be read holds: its name has brought it here.
-pub(super) fn hold<T>(items: &[T], holds: impl Fn(&T) -> Option<bool>) -> Vec<bool> {
+pub(super) fn those_that<T: Copy>(items: &[T], holds: impl Fn(&T) -> Option<bool>) -> Vec<T> {
     let step = items.len().div_ceil(SAMPLE).max(1);
     let tried: Vec<bool> = items.iter().step_by(step).filter_map(&holds).collect();
     match tried.first() {
         Some(first) if tried.iter().any(|other| other != first) => {
-            items.iter().map(|item| holds(item).unwrap_or(true)).collect()
+            items.iter().copied().filter(|item| holds(item).unwrap_or(true)).collect()
         }
-        first => vec![first.copied().unwrap_or(true); items.len()],
+        Some(false) => Vec::new(),
+        _ => items.to_vec(),
     }
 }
 
@@ -110,11 +111,11 @@ mod tests {
             tried.set(tried.get() + 1);
             Some(holds)
         };
-        assert!(hold(&numbers, |_| counted(true)).iter().all(|&holds| holds));
+        assert_eq!(those_that(&numbers, |_| counted(true)), numbers);
         assert!(tried.get() <= SAMPLE);
-        let odd = hold(&numbers, |number| Some(number % 2 == 1));
-        assert_eq!(odd.iter().filter(|&&holds| holds).count(), 50);
-        let late = hold(&numbers, |number| Some(*number >= 50));
-        assert_eq!(late.iter().filter(|&&holds| holds).count(), 50);
+        let odd = those_that(&numbers, |number| Some(number % 2 == 1));
+        assert_eq!(odd.len(), 50);
+        let late = those_that(&numbers, |number| Some(*number >= 50));
+        assert_eq!(late, numbers[50..]);
     }
 }

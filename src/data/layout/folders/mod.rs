@@ -71,7 +71,7 @@ pub(super) fn read(path: &Path, options: &OpenOptions) -> Option<Builder> {
     let Tree { pictures, others, folders } = Tree::below(&home);
     let shape = Shape::of(&pictures);
     let mut builder = Builder::new(Layout::Folders, &home);
-    let classes = folders.iter().filter_map(|folders| shape.place(folders)?.class);
+    let classes = folders.iter().filter_map(|folders| shape.place(folders)?.1);
     builder.classes = Some(in_order(classes.map(str::to_owned)));
 
     let (masks, images): (Vec<File>, Vec<File>) =
@@ -79,26 +79,27 @@ pub(super) fn read(path: &Path, options: &OpenOptions) -> Option<Builder> {
     let (mut images, outside): (Vec<File>, Vec<File>) =
         images.into_iter().partition(|file| shape.place(&file.folders).is_some());
     note_left_out(&mut builder, "pictures outside of the folders of classes", &outside);
-    images.sort_by_key(|file| shape.place(&file.folders).map(|place| place.split));
+    images.sort_by_key(|file| shape.place(&file.folders).map(|(split, _)| split));
 
-    let mut truth = Masks::in_folders(&shape, &images, &masks);
+    let mut found = Masks::in_folders(&shape, &images, &masks);
     if !options.no_mask_names {
-        truth.add_beside(&images);
+        found.add_beside(&images);
     }
-    truth.report(&mut builder, &images, &masks);
-    for (index, file) in images.iter().enumerate().filter(|(index, _)| truth.is_image(*index)) {
-        let place = shape.place(&file.folders).expect("others were left out");
+    found.report(&mut builder, &images, &masks);
+    for (index, file) in images.iter().enumerate().filter(|(index, _)| found.is_image(*index)) {
+        let (split, class) = shape.place(&file.folders).expect("others were left out");
         let origin = Origin::file(&file.path);
-        let Some(class) = place.class else {
+        let Some(class) = class else {
             let text = "image is not in the folder of a class";
             builder.problem(&origin, ProblemKind::UnlabelledImage, text);
             continue;
         };
-        let masks = truth.of(index).unwrap_or_else(|| truth.expected(&home, &shape, file));
+        let masks = found.of_image.get(&index).cloned();
+        let masks = masks.unwrap_or_else(|| found.expected(&home, &shape, file));
         let truth = Truth { masks, ..Truth::default() };
-        builder.add(&origin, place.split, class, &file.path, truth);
+        builder.add(&origin, split, class, &file.path, truth);
     }
-    let is_within = |file: &File| shape.place(&file.folders).is_some_and(|at| at.class.is_some());
+    let is_within = |file: &File| matches!(shape.place(&file.folders), Some((_, Some(_))));
     let others: Vec<File> = others.into_iter().filter(is_within).collect();
     note_left_out(&mut builder, "what is not an image", &others);
     Some(builder)

@@ -15,7 +15,7 @@ use crate::data::{
 #[derive(Debug, Default)]
 pub(super) struct Masks {
     /// Mask files by the index of their image.
-    of_image: BTreeMap<usize, Vec<PathBuf>>,
+    pub(super) of_image: BTreeMap<usize, Vec<PathBuf>>,
     /// Pictures of mask folders that no image was found for.
     orphans: Vec<usize>,
     /// Pictures among the images that are masks.
@@ -99,11 +99,6 @@ impl Masks {
     /// Whether a picture among the images is one.
     pub(super) fn is_image(&self, index: usize) -> bool {
         !self.beside.contains(&index) && !self.lonely.contains(&index)
-    }
-
-    /// The masks of an image, if it has any.
-    pub(super) fn of(&self, index: usize) -> Option<Vec<PathBuf>> {
-        self.of_image.get(&index).cloned()
     }
 
     /// Where the mask of an image without one would be; nowhere if there are none at all.
