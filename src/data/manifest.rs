@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     layout::Layout,
     mask::{MaskRule, Outlines},
-    problem::{self, Problem, quoted},
+    problem::{self, Problem, quoted, refusal},
 };
 use crate::error::{Error, Result};
 
@@ -143,15 +143,13 @@ impl Dataset {
         let unknown = labels.iter().filter(|label| numbers[**label].is_none());
         let unknown = quoted(unknown.map(|label| &self.classes[*label]));
         if !unknown.is_empty() {
-            return Err(Error::Data {
-                path: self.root.clone(),
-                problem: format!(
-                    "the dataset has classes that the run was not trained on: {unknown}; it knows \
-                     {}",
-                    quoted(classes)
-                ),
-                remedy: "leave these images out, or call their classes as the run does".to_owned(),
-            });
+            let known = quoted(classes);
+            let problem = format!(
+                "the dataset has classes that the run was not trained on: {unknown}; it knows \
+                 {known}"
+            );
+            let remedy = "leave these images out, or call their classes as the run does";
+            return Err(refusal(&self.root, problem, remedy));
         }
         for sample in self.train.iter_mut().chain(self.valid.iter_mut()).chain(self.test.iter_mut())
         {

@@ -22,6 +22,7 @@ use std::{
 use half::f16;
 
 use self::header::{Dtype, Header};
+use super::image::unusable;
 use crate::{
     error::{Error, Result},
     regular,
@@ -67,11 +68,10 @@ pub fn encode(width: usize, values: &[f32]) -> Vec<u8> {
 pub fn read(path: &Path, max_megapixels: u32) -> Result<Map> {
     let file = regular::open(path).map_err(Error::file("read", path))?;
     let size = file.metadata().map_err(Error::file("read", path))?.len();
-    decode(io::BufReader::new(file), size, max_megapixels).map_err(|problem| Error::Image {
-        path: path.to_owned(),
-        problem: format!("unusable score map ({problem})"),
-        remedy: "save it with `np.save`, as a C-ordered float array of shape (height, width)"
-            .to_owned(),
+    decode(io::BufReader::new(file), size, max_megapixels).map_err(|problem| {
+        let problem = format!("unusable score map ({problem})");
+        let remedy = "save it with `np.save`, as a C-ordered float array of shape (height, width)";
+        unusable(path, problem, remedy)
     })
 }
 

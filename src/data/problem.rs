@@ -13,6 +13,8 @@ use std::{
 
 use serde::Serialize;
 
+use crate::error::Error;
+
 /// Something wrong with one file, row or class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -185,6 +187,11 @@ pub fn group<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> Vec<Problem
     }
     groups.sort_by_key(|group| group.kind);
     groups
+}
+
+/// A dataset that cannot be used as it is, and what to do about it.
+pub(super) fn refusal(path: &Path, problem: impl Into<String>, remedy: impl Into<String>) -> Error {
+    Error::Data { path: path.to_owned(), problem: problem.into(), remedy: remedy.into() }
 }
 
 /// Names as they stand in a sentence: `` `a`, `b` ``.

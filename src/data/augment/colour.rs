@@ -100,7 +100,8 @@ mod tests {
         let image = RgbImage::from_fn(pixels.len() as u32, 1, |x, _| Rgb(pixels[x as usize]));
         let mut planes = Planes::from_rgb(&image);
         step.apply(&mut planes);
-        planes.to_rgb().pixels().map(|pixel| pixel.0).collect()
+        let [red, green, blue] = planes.channels();
+        red.iter().zip(green).zip(blue).map(|((&r, &g), &b)| [r, g, b]).collect()
     }
 
     #[test]

@@ -16,10 +16,13 @@ use image::RgbImage;
 pub use affine::Affine;
 pub use colour::ColourStep;
 
-use super::preprocess::{Planes, Size, reflected_run};
+use super::{
+    image::unusable,
+    preprocess::{Planes, Size, reflected_run},
+};
 use crate::{
     config::{AugmentConfig, PreprocessConfig},
-    error::{Error, Result},
+    error::Result,
     rng::Stream,
 };
 
@@ -131,17 +134,14 @@ pub fn check_crop(path: &Path, size: Size, preprocess: &PreprocessConfig) -> Res
     if width.min(height) >= crop as usize {
         return Ok(());
     }
-    Err(Error::Image {
-        path: path.to_owned(),
-        problem: format!(
-            "image is {}×{} pixels, {width}×{height} with padding, too small for a crop of \
-             {crop}×{crop}",
-            size.width, size.height
-        ),
-        remedy: "raise `preprocess.upscale_short_side` or `preprocess.train_padding`, \
-                 or lower `preprocess.crop`"
-            .to_owned(),
-    })
+    let problem = format!(
+        "image is {}×{} pixels, {width}×{height} with padding, too small for a crop of \
+         {crop}×{crop}",
+        size.width, size.height
+    );
+    let remedy = "raise `preprocess.upscale_short_side` or `preprocess.train_padding`, or lower \
+                  `preprocess.crop`";
+    Err(unusable(path, problem, remedy))
 }
 
 #[cfg(test)]

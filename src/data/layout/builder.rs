@@ -102,6 +102,11 @@ impl Builder {
         None
     }
 
+    /// What was read of a list; nothing, and a problem, if it could not be.
+    pub(super) fn readable<T>(&mut self, list: &Origin, read: Result<T, String>) -> Option<T> {
+        read.map_err(|reason| self.problem(list, ProblemKind::UnreadableList, reason)).ok()
+    }
+
     pub(super) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }

@@ -102,7 +102,10 @@ pub(super) fn read(path: &Path) -> Option<Builder> {
     let scored = builder.scored_split(&splits, "there are no labels of test images");
     let (mut several, mut without, mut unmarked) = (0, 0, 0);
     for ((set, list), split) in lists.iter().zip(splits) {
-        let Some(instances) = read_instances(&mut builder, list) else { continue };
+        let read = read_bounded(&list.file, MAX_BYTES)
+            .and_then(|bytes| Ok(serde_json::from_slice::<Instances>(&bytes)?))
+            .map_err(|error| format!("instances cannot be read ({error})"));
+        let Some(instances) = builder.readable(list, read) else { continue };
         let mut objects: BTreeMap<u64, Vec<&Annotation>> = BTreeMap::new();
         for annotation in &instances.annotations {
             objects.entry(annotation.image_id).or_default().push(annotation);
@@ -120,7 +123,9 @@ pub(super) fn read(path: &Path) -> Option<Builder> {
                     let class = names.get(category).copied().unwrap_or_default();
                     let outlines = outlines(&mut builder, picture, objects, list);
                     unmarked += usize::from(outlines.is_none());
-                    let truth = Truth { outlines, boxes: boxes(objects), ..Truth::default() };
+                    let single = objects.iter().filter(|one| one.iscrowd == 0);
+                    let boxes = single.filter_map(|one| PixelBox::of_corner_and_size(&one.bbox));
+                    let truth = Truth { outlines, boxes: boxes.collect(), ..Truth::default() };
                     if let Some(image) = builder.resolve(&folder, &picture.file_name, list) {
                         builder.add(list, scored(split), class, &image, truth);
                     }
@@ -142,30 +147,11 @@ pub(super) fn read(path: &Path) -> Option<Builder> {
     Some(builder)
 }
 
-fn read_instances(builder: &mut Builder, list: &Origin) -> Option<Instances> {
-    let parsed = read_bounded(&list.file, MAX_BYTES)
-        .map_err(|error| error.to_string())
-        .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()));
-    match parsed {
-        Ok(instances) => Some(instances),
-        Err(reason) => {
-            let text = format!("instances cannot be read ({reason})");
-            builder.problem(list, ProblemKind::UnreadableList, text);
-            None
-        }
-    }
-}
-
 /// Where the images of a set are.
 fn folder_of(path: &Path, set: &str) -> PathBuf {
     let places = [path.join(set), path.join("images").join(set), path.join("images")];
     let found = places.iter().find(|folder| folder.is_dir());
     found.cloned().unwrap_or_else(|| path.to_owned())
-}
-
-fn boxes(objects: &[&Annotation]) -> Vec<PixelBox> {
-    let single = objects.iter().filter(|one| one.iscrowd == 0);
-    single.filter_map(|one| PixelBox::of_corner_and_size(&one.bbox)).collect()
 }
 
 /// Where the objects of an image are, if that is known of each of them.

@@ -93,13 +93,7 @@ fn read_encoding(builder: &mut Builder, file: &Path) -> Option<Vec<String>> {
         return None;
     }
     let text = list::read_text(builder, file)?;
-    match parse_encoding(&text) {
-        Ok(classes) => Some(classes),
-        Err(reason) => {
-            builder.problem(&Origin::file(file), ProblemKind::UnreadableList, reason);
-            None
-        }
-    }
+    builder.readable(&Origin::file(file), parse_encoding(&text))
 }
 
 /// Reads `{name: code, …}` over any number of lines, or one `name: code` a line.

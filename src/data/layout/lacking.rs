@@ -3,36 +3,34 @@
 use std::path::Path;
 
 use super::{Layout, path, table};
-use crate::{data::problem::quoted, error::Error};
+use crate::{
+    data::problem::{quoted, refusal},
+    error::Error,
+};
 
 /// `path` was said to have a layout that it does not have.
 pub(super) fn one(path: &Path, layout: Layout) -> Error {
     if let (Layout::Table, Some(error)) = (layout, other_columns(path)) {
         return error;
     }
-    Error::Data {
-        path: path.to_owned(),
-        problem: format!("this is no `{layout}` dataset"),
-        remedy: format!("a `{layout}` dataset has {}", looked_for(layout)),
-    }
+    let remedy = format!("a `{layout}` dataset has {}", looked_for(layout));
+    refusal(path, format!("this is no `{layout}` dataset"), remedy)
 }
 
 /// A list whose columns are called otherwise than those of a table.
 fn other_columns(path: &Path) -> Option<Error> {
     let (list, columns) = table::other_columns(path)?;
     let columns = quoted(columns);
-    Some(Error::Data {
-        path: list,
-        problem: format!("the columns are {columns}, not those of a table of images"),
-        remedy: format!(
-            "the first line must name a column of images ({}) and one of classes ({}), and may name \
-             {} and {}",
-            quoted(table::IMAGE),
-            quoted(table::LABEL),
-            quoted(table::MASK),
-            quoted(table::SPLIT),
-        ),
-    })
+    let problem = format!("the columns are {columns}, not those of a table of images");
+    let remedy = format!(
+        "the first line must name a column of images ({}) and one of classes ({}), and may name \
+         {} and {}",
+        quoted(table::IMAGE),
+        quoted(table::LABEL),
+        quoted(table::MASK),
+        quoted(table::SPLIT),
+    );
+    Some(refusal(&list, problem, remedy))
 }
 
 /// None of the layouts is that of the dataset at `path`.
@@ -49,11 +47,8 @@ pub(super) fn every(path: &Path) -> Error {
         .iter()
         .map(|layout| format!("\n  {layout:<15} {}", looked_for(*layout)))
         .collect();
-    Error::Data {
-        path: path.to_owned(),
-        problem: format!("cannot tell how the dataset is laid out{}", columns_found(path)),
-        remedy: format!("pass a path that holds one of these:{}", looked_for.concat()),
-    }
+    let problem = format!("cannot tell how the dataset is laid out{}", columns_found(path));
+    refusal(path, problem, format!("pass a path that holds one of these:{}", looked_for.concat()))
 }
 
 /// The columns of a list that is no table, to go with a problem.
@@ -69,13 +64,10 @@ fn flat_images(path: &Path) -> Option<Error> {
         .into_iter()
         .find(|folder| path::entries(folder).iter().any(|file| path::is_image(file)))?;
     let columns = columns_found(path);
-    Some(Error::Data {
-        path: folder,
-        problem: format!("there are images, but nothing says of which class each is{columns}"),
-        remedy: "put them into one folder per class, as in `train/cat/1.jpg`, or list them in a \
-                 CSV file with the columns `image` and `label`"
-            .to_owned(),
-    })
+    let problem = format!("there are images, but nothing says of which class each is{columns}");
+    let remedy = "put them into one folder per class, as in `train/cat/1.jpg`, or list them in a \
+                  CSV file with the columns `image` and `label`";
+    Some(refusal(&folder, problem, remedy))
 }
 
 fn looked_for(layout: Layout) -> &'static str {

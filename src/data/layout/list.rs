@@ -8,7 +8,7 @@ use std::{io, path::Path};
 use csv::{ReaderBuilder, Trim};
 
 use super::builder::{Builder, Origin};
-use crate::{data::problem::ProblemKind, regular::read_bounded};
+use crate::regular::read_bounded;
 
 /// Longer lists are refused: this is some ten million rows.
 const MAX_BYTES: u64 = 512 << 20;
@@ -62,29 +62,15 @@ pub(super) fn keyed(builder: &mut Builder, path: &Path) -> Vec<Row> {
 
 /// The text of a list without its byte-order mark; nothing, and a problem, if it is not text.
 pub(super) fn read_text(builder: &mut Builder, path: &Path) -> Option<String> {
-    match decode(path) {
-        Ok((text, had_mark)) => {
-            if had_mark {
-                builder.note(format!("skipped the byte-order mark of `{}`", path.display()));
-            }
-            Some(text)
-        }
-        Err(error) => {
-            let text = format!("list cannot be read ({error})");
-            builder.problem(&Origin::file(path), ProblemKind::UnreadableList, text);
-            None
-        }
+    let read = read_bounded(path, MAX_BYTES)
+        .and_then(|bytes| String::from_utf8(bytes).map_err(|_| io::Error::other("not UTF-8 text")));
+    let read = read.map_err(|error| format!("list cannot be read ({error})"));
+    let mut text = builder.readable(&Origin::file(path), read)?;
+    if text.starts_with('\u{FEFF}') {
+        text.remove(0);
+        builder.note(format!("skipped the byte-order mark of `{}`", path.display()));
     }
-}
-
-fn decode(path: &Path) -> io::Result<(String, bool)> {
-    let bytes = read_bounded(path, MAX_BYTES)?;
-    let (bytes, had_mark) = match bytes.strip_prefix(b"\xEF\xBB\xBF") {
-        Some(rest) => (rest.to_vec(), true),
-        None => (bytes, false),
-    };
-    let text = String::from_utf8(bytes).map_err(|_| io::Error::other("not UTF-8 text"))?;
-    Ok((text, had_mark))
+    Some(text)
 }
 
 fn unquoted(field: &str) -> &str {
@@ -95,7 +81,10 @@ fn unquoted(field: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::layout::{Layout, tree::Tree};
+    use crate::data::{
+        layout::{Layout, tree::Tree},
+        problem::ProblemKind,
+    };
 
     fn rows(content: &[u8]) -> (Vec<Vec<String>>, Builder) {
         let tree = Tree::new().bytes("list.csv", content);

@@ -39,8 +39,8 @@ use serde::{Deserialize, Serialize};
 
 use self::builder::Builder;
 pub use self::path::is_image;
-use super::{Dataset, Split, mask::MaskRule};
-use crate::error::{Error, Result};
+use super::{Dataset, Split, mask::MaskRule, problem::refusal};
+use crate::error::Result;
 
 /// A way of arranging images, labels and masks on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,19 +112,12 @@ impl Dataset {
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         let path = path::absolute(path)?;
         if !path.exists() {
-            return Err(Error::Data {
-                path,
-                problem: "dataset does not exist".to_owned(),
-                remedy: "check the path".to_owned(),
-            });
+            return Err(refusal(&path, "dataset does not exist", "check the path"));
         }
         let images = options.images.as_deref().map(path::absolute).transpose()?;
         if let Some(images) = images.as_ref().filter(|images| !images.is_dir()) {
-            return Err(Error::Data {
-                path: images.clone(),
-                problem: "there is no such folder of images".to_owned(),
-                remedy: "name an existing folder with `--images DIR`".to_owned(),
-            });
+            let remedy = "name an existing folder with `--images DIR`";
+            return Err(refusal(images, "there is no such folder of images", remedy));
         }
         let options = OpenOptions { images, ..options.clone() };
         let builder = match options.layout {

@@ -50,10 +50,7 @@ fn read_array(builder: &mut Builder, list: &Origin, name: &str) -> Vec<f64> {
     let missing = || format!("has no array `{name}`");
     let array =
         mat::read(&list.file).and_then(|mut arrays| arrays.remove(name).ok_or_else(missing));
-    array.unwrap_or_else(|reason| {
-        builder.problem(list, ProblemKind::UnreadableList, reason);
-        Vec::new()
-    })
+    builder.readable(list, array).unwrap_or_default()
 }
 
 fn add(

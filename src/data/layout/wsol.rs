@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use super::{
     Layout, OpenOptions,
-    builder::{Builder, Origin},
+    builder::Builder,
     folds::use_images,
     list::{self, Row},
 };
@@ -29,10 +29,11 @@ const FOLDERS: [(&str, Split); 5] = [
 
 /// What the lists say about one image.
 struct Listed {
+    /// Of the list of images.
+    row: Row,
     split: Split,
     label: String,
     places: Vec<Localization>,
-    origin: Origin,
 }
 
 /// A row of `localization.txt`.
@@ -49,7 +50,7 @@ pub(super) fn read(path: &Path, options: &OpenOptions) -> Option<Builder> {
         return None;
     }
     let mut builder = Builder::new(Layout::Wsol, path);
-    let mut listed: Vec<(String, Listed)> = Vec::new();
+    let mut listed: Vec<Listed> = Vec::new();
     for (folder, split) in &folders {
         let found = read_folder(&mut builder, folder, *split);
         if folder.ends_with("valpx") {
@@ -58,40 +59,40 @@ pub(super) fn read(path: &Path, options: &OpenOptions) -> Option<Builder> {
             listed.extend(found);
         }
     }
-    let written: Vec<&str> = listed.iter().map(|(id, _)| id.as_str()).collect();
+    let written: Vec<&str> = listed.iter().map(|image| image.row.get(0)).collect();
     use_images(&mut builder, path, options, &written);
-    for (id, listed) in listed {
-        add(&mut builder, &id, listed);
+    for image in listed {
+        add(&mut builder, image);
     }
     Some(builder)
 }
 
 /// Images of `valpx` that `valcl` has too are the same images with more known about them.
-fn merge(listed: &mut Vec<(String, Listed)>, found: Vec<(String, Listed)>) {
-    let valid = listed.iter().enumerate().filter(|(_, (_, known))| known.split == Split::Valid);
-    let index: BTreeMap<String, usize> = valid.map(|(at, (id, _))| (id.clone(), at)).collect();
-    for (id, new) in found {
-        match index.get(&id) {
-            Some(&at) if listed[at].1.places.is_empty() => listed[at].1.places = new.places,
+fn merge(listed: &mut Vec<Listed>, found: Vec<Listed>) {
+    let valid = listed.iter().enumerate().filter(|(_, known)| known.split == Split::Valid);
+    let index: BTreeMap<String, usize> =
+        valid.map(|(at, known)| (known.row.get(0).to_owned(), at)).collect();
+    for new in found {
+        match index.get(new.row.get(0)) {
+            Some(&at) if listed[at].places.is_empty() => listed[at].places = new.places,
             Some(_) => {}
-            None => listed.push((id, new)),
+            None => listed.push(new),
         }
     }
 }
 
-fn read_folder(builder: &mut Builder, folder: &Path, split: Split) -> Vec<(String, Listed)> {
+fn read_folder(builder: &mut Builder, folder: &Path, split: Split) -> Vec<Listed> {
     let labels = folder.join("class_labels.txt");
     let rows = list::separated(builder, &labels, b',', b'"');
     let label_of: BTreeMap<&str, &str> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     let places = read_localizations(builder, &folder.join("localization.txt"));
-    let ids = folder.join("image_ids.txt");
     let listed = |row: Row| {
-        let id = row.get(0);
-        let label = label_of.get(id).copied().unwrap_or_default().to_owned();
-        let places = places.get(id).cloned().unwrap_or_default();
-        (id.to_owned(), Listed { split, label, places, origin: row.origin.clone() })
+        let label = label_of.get(row.get(0)).copied().unwrap_or_default().to_owned();
+        let places = places.get(row.get(0)).cloned().unwrap_or_default();
+        Listed { row, split, label, places }
     };
-    list::separated(builder, &ids, b',', b'"').into_iter().map(listed).collect()
+    let ids = list::separated(builder, &folder.join("image_ids.txt"), b',', b'"');
+    ids.into_iter().map(listed).collect()
 }
 
 fn read_localizations(builder: &mut Builder, list: &Path) -> BTreeMap<String, Vec<Localization>> {
@@ -125,23 +126,23 @@ fn parse_localization(row: &Row) -> Option<Localization> {
     }
 }
 
-fn add(builder: &mut Builder, id: &str, listed: Listed) -> Option<()> {
-    let Listed { split, label, places, origin } = listed;
+fn add(builder: &mut Builder, listed: Listed) -> Option<()> {
+    let Listed { row, split, label, places } = listed;
     let root = builder.root.clone();
-    let image = builder.resolve(&root, id, &origin)?;
+    let image = builder.resolve(&root, row.get(0), &row.origin)?;
     let mut truth = Truth::default();
     for place in places {
         match place {
             Localization::Box(found) => truth.boxes.push(found),
             Localization::Mask { mask, ignore } => {
-                truth.masks.push(builder.resolve(&root, &mask, &origin)?);
+                truth.masks.push(builder.resolve(&root, &mask, &row.origin)?);
                 if !ignore.is_empty() {
-                    truth.ignore = Some(builder.resolve(&root, &ignore, &origin)?);
+                    truth.ignore = Some(builder.resolve(&root, &ignore, &row.origin)?);
                 }
             }
         }
     }
-    builder.add(&origin, split, &label, &image, truth)
+    builder.add(&row.origin, split, &label, &image, truth)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub use supervision::{Batches, Supervision};
 pub use training::{Batch, Epoch, TrainLoader};
 
 use super::{
-    image::read_rgb,
+    image::{read_rgb, unusable},
     preprocess::{Size, check_upscaled},
 };
 use crate::{
@@ -45,9 +45,6 @@ fn panicked(path: &Path, payload: &(dyn Any + Send)) -> Error {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let reason =
         text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
-    Error::Image {
-        path: path.to_owned(),
-        problem: format!("preparing the image failed unexpectedly ({reason})"),
-        remedy: "save the image anew or remove it, and please report this as a bug".to_owned(),
-    }
+    let problem = format!("preparing the image failed unexpectedly ({reason})");
+    unusable(path, problem, "save the image anew or remove it, and please report this as a bug")
 }

@@ -25,8 +25,9 @@ use crate::{
         image::read_size,
         mask::{self, Mask},
         preprocess::{Size, rescale, working_size},
+        problem::refusal,
     },
-    error::{Error, Result},
+    error::Result,
 };
 
 /// Images of one training step with the truth about each of their pixels.
@@ -72,12 +73,8 @@ impl Supervision for SupervisedLoader {
         let with_mask = dataset.train.iter().filter(|sample| sample.truth.has_mask());
         let samples: Vec<Sample> = with_mask.cloned().collect();
         if samples.is_empty() {
-            return Err(Error::Data {
-                path: dataset.root.clone(),
-                problem: "no training image has a mask, which full supervision learns from"
-                    .to_owned(),
-                remedy: "add masks, or train another `--method`".to_owned(),
-            });
+            let problem = "no training image has a mask, which full supervision learns from";
+            return Err(refusal(&dataset.root, problem, "add masks, or train another `--method`"));
         }
         let without = dataset.train.len() - samples.len();
         let images = TrainLoader::new(samples, config, workers, part);

@@ -4,7 +4,6 @@ use std::{
     panic::resume_unwind,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
-    thread,
     time::Duration,
 };
 
@@ -187,7 +186,8 @@ impl Source {
         }
         let mut values = Vec::with_capacity(samples.len() * 3 * side * side);
         for &sample in &samples {
-            match self.outcome(sample, images.next()?) {
+            let path = &self.samples[sample].image;
+            match images.next()?.unwrap_or_else(|panic| Err(panicked(path, &*panic))) {
                 Ok(Prepared { planes, to_keep }) => {
                     self.normalizer.append(&planes, &mut values);
                     self.cache.keep(sample, to_keep);
@@ -197,10 +197,6 @@ impl Source {
         }
         let labels = samples.iter().map(|&sample| self.samples[sample].label).collect();
         Some(Ok(Batch { images: values, labels, samples, height: side, width: side, blank: false }))
-    }
-
-    fn outcome(&self, sample: usize, worker: thread::Result<Result<Prepared>>) -> Result<Prepared> {
-        worker.unwrap_or_else(|panic| Err(panicked(&self.samples[sample].image, &*panic)))
     }
 }
 

@@ -60,8 +60,11 @@ impl Canvas {
         for row in range(y) {
             for column in range(x) {
                 let (colour, coverage) = sample(layer, column, row);
+                let coverage = coverage * layer.opacity();
+                let object = f32::from(u8::from(layer.is_object()));
                 let pixel = &mut self.pixels[(row * self.side + column) as usize];
-                pixel.cover(colour, coverage * layer.opacity(), layer.is_object());
+                pixel.colour = mix(pixel.colour, colour, coverage);
+                pixel.object += coverage * (object - pixel.object);
             }
         }
     }
@@ -78,13 +81,6 @@ impl Canvas {
         }
         let foreground = pixels.iter().map(|pixel| pixel.object >= 0.5).collect();
         (image, Mask { width: side, height: side, foreground, ignored: None })
-    }
-}
-
-impl Pixel {
-    fn cover(&mut self, colour: Colour, coverage: f32, is_object: bool) {
-        self.colour = mix(self.colour, colour, coverage);
-        self.object += coverage * (f32::from(u8::from(is_object)) - self.object);
     }
 }
 

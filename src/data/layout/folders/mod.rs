@@ -52,24 +52,19 @@ struct Tree {
     folders: Vec<Vec<String>>,
 }
 
-/// The folder that holds the split or class folders: `path`, or the only folder in it.
-fn home(path: &Path) -> Option<PathBuf> {
+pub(super) fn read(path: &Path, options: &OpenOptions) -> Option<Builder> {
     let only = match &path::entries(path)[..] {
         [entry] if entry.is_dir() => Some(entry.clone()),
         _ => None,
     };
-    // The folder in it first: taken for a class of its own it would be one class with everything.
-    only.into_iter().chain([path.to_owned()]).find(|folder| {
-        let tree = Tree::below(folder);
+    // The only folder first: taken for a class of its own it would be one class with everything.
+    let (home, tree, shape) = only.into_iter().chain([path.to_owned()]).find_map(|folder| {
+        let tree = Tree::below(&folder);
         let shape = Shape::of(&tree.pictures);
-        tree.pictures.iter().any(|file| shape.is_in_class_folder(file))
-    })
-}
-
-pub(super) fn read(path: &Path, options: &OpenOptions) -> Option<Builder> {
-    let home = home(path)?;
-    let Tree { pictures, others, folders } = Tree::below(&home);
-    let shape = Shape::of(&pictures);
+        let is_home = tree.pictures.iter().any(|file| shape.is_in_class_folder(file));
+        is_home.then_some((folder, tree, shape))
+    })?;
+    let Tree { pictures, others, folders } = tree;
     let mut builder = Builder::new(Layout::Folders, &home);
     let classes = folders.iter().filter_map(|folders| shape.place(folders)?.1);
     builder.classes = Some(in_order(classes.map(str::to_owned)));
