@@ -2,9 +2,6 @@
 //!
 //! [`Dataset::open`] has found what lists and file names tell. [`inspect`] decodes
 //! every image and mask as well, and [`Summary`] is what the user is told.
-//!
-//! [`inspect`]: crate::data::check::inspect
-//! [`Summary`]: crate::data::check::Summary
 
 use std::{
     collections::{BTreeMap, BTreeSet},

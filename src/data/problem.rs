@@ -3,8 +3,6 @@
 //! A user with a thousand files wants every mistake in one run. Whoever reads a
 //! dataset therefore pushes a [`Problem`] and carries on; [`group`] then makes
 //! one line of each kind, with a count and an example.
-//!
-//! [`group`]: crate::data::problem::group
 
 use std::{
     fmt,

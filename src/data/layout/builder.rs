@@ -42,9 +42,10 @@ pub(super) struct Builder {
     /// Class names in order, where a list declares them; otherwise they are sorted.
     pub(super) classes: Option<Vec<String>>,
     files: Files,
+    /// With their classes, whose order is not known yet.
     samples: Vec<(Split, String, Sample)>,
-    /// Split, class and origin of each image already added.
-    seen: BTreeMap<PathBuf, (Split, String)>,
+    /// Which sample an image is of.
+    sample_of: BTreeMap<PathBuf, usize>,
     pub(super) problems: Vec<Problem>,
     pub(super) notes: Vec<String>,
     other_extension: Tally,
@@ -80,7 +81,7 @@ impl Builder {
             classes: None,
             files: Files::default(),
             samples: Vec::new(),
-            seen: BTreeMap::new(),
+            sample_of: BTreeMap::new(),
             problems: Vec::new(),
             notes: Vec::new(),
             other_extension: Tally::default(),
@@ -176,6 +177,7 @@ impl Builder {
         let ignore = truth.ignore.and_then(mask);
         let id = path::relative(&self.root, &image);
         let truth = Truth { masks, ignore, ..truth };
+        self.sample_of.insert(image.clone(), self.samples.len());
         self.samples.push((split, class.to_owned(), Sample { id, image, label: 0, truth }));
         Some(())
     }
@@ -247,12 +249,9 @@ impl Builder {
         self.existing(path, "mask", ProblemKind::MissingMask, by)
     }
 
-    /// Remembers an image that was not added before.
     fn require_new(&mut self, image: &Path, split: Split, class: &str, by: &Origin) -> Option<()> {
-        let Some((first_split, first_class)) = self.seen.get(image) else {
-            self.seen.insert(image.to_owned(), (split, class.to_owned()));
-            return Some(());
-        };
+        let Some(&first) = self.sample_of.get(image) else { return Some(()) };
+        let (first_split, first_class, _) = &self.samples[first];
         let shown = image.display();
         let (kind, text) = if first_class != class {
             let text = format!("`{shown}` is labelled both `{first_class}` and `{class}`");
@@ -287,11 +286,11 @@ impl Builder {
                 notes.push(format!("paths {what}: {count}, the first is {example}"));
             }
         }
-        let told = mask_rule;
+        let told = mask_rule.is_some();
         let mask_rule = mask_rule.unwrap_or(self.mask_rule);
         let mut dataset =
             Dataset { layout, root, classes, mask_rule, train, valid, test, notes, problems };
-        if told.is_none() && mask_rule == MaskRule::NonZero {
+        if !told && mask_rule == MaskRule::NonZero {
             whole::look_at_masks(&mut dataset);
         }
         let Tally { count, example } = self.unmasked;

@@ -26,16 +26,16 @@ impl Dtype {
     }
 
     fn named(name: &str) -> Result<Self, String> {
+        let float = |bytes, big_endian| Ok(Self::Float { bytes, big_endian });
         match name {
-            "|b1" | "?" => return Ok(Self::Bool),
-            "|u1" | "u1" | "<u1" | ">u1" => return Ok(Self::Uint8),
-            _ => {}
-        }
-        let float = name.strip_prefix('<').map(|kind| (kind, false));
-        match float.or_else(|| name.strip_prefix('>').map(|kind| (kind, true))) {
-            Some(("f2", big_endian)) => Ok(Self::Float { bytes: 2, big_endian }),
-            Some(("f4", big_endian)) => Ok(Self::Float { bytes: 4, big_endian }),
-            Some(("f8", big_endian)) => Ok(Self::Float { bytes: 8, big_endian }),
+            "|b1" | "?" => Ok(Self::Bool),
+            "|u1" | "u1" | "<u1" | ">u1" => Ok(Self::Uint8),
+            "<f2" => float(2, false),
+            ">f2" => float(2, true),
+            "<f4" => float(4, false),
+            ">f4" => float(4, true),
+            "<f8" => float(8, false),
+            ">f8" => float(8, true),
             _ => Err(format!("numbers of type `{name}` are no scores")),
         }
     }

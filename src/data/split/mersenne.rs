@@ -90,9 +90,9 @@ impl Mersenne {
 
     /// `random.shuffle(items)`.
     pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
-        let count = u32::try_from(items.len()).expect("a list of samples has below 2^32 items");
-        for last in (1..count).rev() {
-            items.swap(last as usize, self.below(last + 1) as usize);
+        assert!(u32::try_from(items.len()).is_ok(), "a list of samples has below 2^32 items");
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u32 + 1) as usize);
         }
     }
 
@@ -109,13 +109,14 @@ impl Mersenne {
     }
 
     /// `RandomState.choice(count, size, replace=False)`: the first of `permutation(count)`.
-    pub(super) fn choice(&mut self, count: u32, size: u32) -> Vec<u32> {
+    pub(super) fn choice(&mut self, count: usize, size: usize) -> Vec<usize> {
         assert!(size <= count, "cannot choose {size} of {count} without repeating one");
-        let mut order: Vec<u32> = (0..count).collect();
+        assert!(u32::try_from(count).is_ok(), "a dataset has below 2^32 classes");
+        let mut order: Vec<usize> = (0..count).collect();
         for last in (1..count).rev() {
-            order.swap(last as usize, self.at_most(last) as usize);
+            order.swap(last, self.at_most(last as u32) as usize);
         }
-        order.truncate(size as usize);
+        order.truncate(size);
         order
     }
 }

@@ -82,9 +82,7 @@ pub fn folds(classes: &[Vec<usize>], plan: &FoldPlan) -> Vec<Vec<Fold>> {
 ///
 /// Of the 200 birds, seed 0 keeps the five of its CUB5.
 pub fn choose_classes(count: usize, keep: usize, seed: u32) -> Vec<usize> {
-    let narrow = |n| u32::try_from(n).expect("a dataset has below 2^32 classes");
-    let chosen = Mersenne::from_word(seed).choice(narrow(count), narrow(keep));
-    chosen.into_iter().map(|label| label as usize).collect()
+    Mersenne::from_word(seed).choice(count, keep)
 }
 
 /// Gives `dataset` the validation split it lacks, taken from its training samples.
