@@ -60,7 +60,7 @@ impl EvalImages {
         max_megapixels: u32,
         workers: usize,
     ) -> Self {
-        EvalImages::ahead(images, workers, move |path| {
+        Self::ahead(images, workers, move |path| {
             read_for_evaluation(path, &preprocess, max_megapixels)
         })
     }

@@ -64,7 +64,6 @@ impl Planes {
         planes
     }
 
-    /// Swaps rows and columns.
     pub(crate) fn transposed(&self) -> Self {
         let (width, height) = (self.size.width as usize, self.size.height as usize);
         let mut turned = Self::black(height, width);

@@ -50,7 +50,6 @@ impl Canvas {
         Self { side, pixels: (0..side * side).map(at).collect() }
     }
 
-    /// Paints `layer` over what is there.
     pub(super) fn paint(&mut self, layer: &impl Layer) {
         let (x, y, reach) = layer.reach();
         let range = |centre: f64| {

@@ -17,7 +17,6 @@ const OBJECT_SHARE: (f64, f64) = (0.07, 0.38);
 /// Smallest radius of an object relative to the side: three texture periods across.
 const LEAST_RADIUS: f64 = 0.15;
 
-/// Paints a picture of `species`.
 pub(super) fn paint(side: u32, species: &'static Species, stream: &mut Stream) -> Canvas {
     let size = f64::from(side);
     let mut canvas = background(side, stream);

@@ -12,7 +12,6 @@
 //! name, or beside their images; several masks of an image are united.
 
 mod beside;
-mod content;
 mod names;
 mod shape;
 mod truth;

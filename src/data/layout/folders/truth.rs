@@ -61,15 +61,13 @@ impl Masks {
         for (index, image) in images.iter().enumerate() {
             by_folder.entry(&image.folders).or_default().push(index);
         }
-        for indices in by_folder.into_values() {
-            let pictures: Vec<&File> = indices.iter().map(|&index| &images[index]).collect();
-            let beside::Sorted { masks, lonely } = beside::sort(&pictures);
+        for folder in by_folder.into_values() {
+            let (masks, lonely) = beside::sort(images, &folder);
             for (mask, image) in masks {
-                self.beside.insert(indices[mask]);
-                let of_image = self.of_image.entry(indices[image]).or_default();
-                of_image.push(pictures[mask].path.clone());
+                self.beside.insert(mask);
+                self.of_image.entry(image).or_default().push(images[mask].path.clone());
             }
-            self.lonely.extend(lonely.into_iter().map(|index| indices[index]));
+            self.lonely.extend(lonely);
         }
     }
 
