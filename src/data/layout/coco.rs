@@ -150,8 +150,7 @@ pub(super) fn read(path: &Path) -> Option<Builder> {
 /// Where the images of a set are.
 fn folder_of(path: &Path, set: &str) -> PathBuf {
     let places = [path.join(set), path.join("images").join(set), path.join("images")];
-    let found = places.iter().find(|folder| folder.is_dir());
-    found.cloned().unwrap_or_else(|| path.to_owned())
+    places.into_iter().find(|folder| folder.is_dir()).unwrap_or_else(|| path.to_owned())
 }
 
 /// Where the objects of an image are, if that is known of each of them.

@@ -4,9 +4,9 @@
 //!
 //! ```text
 //! open ─▶ glas | cub | oxford_flowers | oxford_pets | voc | coco | folders | folds | table | wsol
-//!              │ list files (list, mat)
-//!              │ where a path leads (path, search)
-//!              ▼
+//!   │          │ list files (list, mat)
+//!   ▼          │ where a path leads (path, search)
+//! lacking      ▼
 //!            builder ─▶ Dataset { samples, notes, problems }
 //! ```
 

@@ -28,12 +28,9 @@ pub(super) fn read(path: &Path) -> Option<Builder> {
     let is_home = |folder: &PathBuf| {
         folder.join("JPEGImages").is_dir() && folder.join("ImageSets/Main").is_dir()
     };
-    let below = path::subfolders(path);
-    let further = below.iter().flat_map(|folder| path::subfolders(folder));
-    let root = std::iter::once(path.to_owned())
-        .chain(below.iter().cloned())
-        .chain(further)
-        .find(is_home)?;
+    let root = path::here_or_below(path, is_home).or_else(|| {
+        path::subfolders(path).iter().find_map(|below| path::here_or_below(below, is_home))
+    })?;
     let mut builder = Builder::new(Layout::Voc, &root);
     builder.mask_rule = MaskRule::Void255;
     let sets = read_lists(&mut builder, &root.join("ImageSets/Main"));

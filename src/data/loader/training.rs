@@ -114,14 +114,14 @@ impl Supervision for TrainLoader {
     }
 
     fn epoch(&self, epoch: u64, first_batch: usize) -> Epoch {
-        let Self { source, workers, part } = self;
+        let (source, workers) = (&self.source, self.workers);
         let batch_size = source.config.train.batch_size;
         let first = (first_batch.min(self.batches()) * batch_size).min(source.samples.len());
         let rest = source.order(epoch).split_off(first);
-        let mine = |batch: &[usize]| batch[part.range(batch.len())].to_vec();
+        let mine = |batch: &[usize]| batch[self.part.range(batch.len())].to_vec();
         let shares: Vec<Vec<usize>> = rest.chunks(batch_size).map(mine).collect();
 
-        let images = Ordered::ahead(shares.concat(), *workers, IMAGES_AHEAD * (*workers).max(1), {
+        let images = Ordered::ahead(shares.concat(), workers, IMAGES_AHEAD * workers.max(1), {
             let source = Arc::clone(source);
             move |sample| source.prepare(sample, epoch)
         });
