@@ -1,7 +1,6 @@
 //! Seeded random variation of training images.
 //!
-//! Everything random about a sample is drawn first, as a
-//! [`Variation`](crate::data::augment::Variation), and then
+//! Everything random about a sample is drawn first, as a [`Variation`], and then
 //! carried out without further chance. Each choice is drawn whether or not it is
 //! switched on, so that switching one variation on or off leaves the others as
 //! they were.

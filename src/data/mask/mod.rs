@@ -2,7 +2,7 @@
 //!
 //! Files disagree on what marks the object: 1, 255, an instance's number, a
 //! palette's entry, a share of votes, anything but blue. A [`MaskRule`] says how
-//! a file is meant; a [`Mask`](crate::data::mask::Mask) has one meaning only. See
+//! a file is meant; a [`Mask`] has one meaning only. See
 //! `docs/data.md`.
 
 mod outline;
