@@ -7,14 +7,14 @@
 //! `bench/loader_peer.py` runs it beside a torchvision `DataLoader` that does the same work.
 #![expect(clippy::print_stdout, reason = "the measurement is this program's output")]
 
-use std::{env, error::Error, fs, path::PathBuf, sync::Arc, time::Instant};
+use std::{env, error::Error, fs, path::PathBuf, time::Instant};
 
 use pinpoint::{
     collective::Part,
-    config::{AugmentConfig, PreprocessConfig},
+    config::{AugmentConfig, Config, PreprocessConfig},
     data::{
         Sample, Truth,
-        loader::{TrainLoader, TrainSettings},
+        loader::{Supervision as _, TrainLoader},
     },
 };
 
@@ -24,15 +24,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: loader_throughput FOLDER WORKERS EPOCHS [CACHE_MIB]".into());
     };
     let cache_mib = rest.first().map_or(Ok(0), |mebibytes| mebibytes.parse())?;
-    let settings = TrainSettings {
-        batch_size: 32,
-        seed: 0,
-        workers: workers.parse()?,
-        cache_mib,
-        max_megapixels: 200,
-        part: Part::WHOLE,
-    };
-    let loader = TrainLoader::new(samples(folder)?, glas_crops(), glas_variation(), settings);
+    let mut config =
+        Config { preprocess: glas_crops(), augment: glas_variation(), ..Config::default() };
+    config.train.batch_size = 32;
+    config.data.cache_mib = cache_mib;
+    config.data.max_megapixels = 200;
+    let loader = TrainLoader::new(samples(folder)?, &config, workers.parse()?, Part::WHOLE);
 
     let epochs: u64 = epochs.parse()?;
     let start = Instant::now();
@@ -47,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn samples(folder: &str) -> Result<Arc<[Sample]>, Box<dyn Error>> {
+fn samples(folder: &str) -> Result<Vec<Sample>, Box<dyn Error>> {
     let entries: Vec<PathBuf> = fs::read_dir(folder)?
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<Result<_, _>>()?;

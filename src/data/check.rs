@@ -2,9 +2,6 @@
 //!
 //! [`Dataset::open`] has found what lists and file names tell. [`inspect`] decodes
 //! every image and mask as well, and [`Summary`] is what the user is told.
-//!
-//! [`inspect`]: crate::data::check::inspect
-//! [`Summary`]: crate::data::check::Summary
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -43,23 +40,11 @@ pub struct Summary {
     /// How it was read.
     pub layout: Layout,
     /// What each split that has images holds.
-    pub splits: Splits,
+    pub splits: BTreeMap<Split, SplitSummary>,
     /// What is wrong, by kind.
     pub problems: Vec<ProblemGroup>,
     /// How it was read, where that is not obvious.
     pub notes: Vec<String>,
-}
-
-/// The splits that have images.
-#[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "named as the splits are")]
-pub struct Splits {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub train: Option<SplitSummary>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub valid: Option<SplitSummary>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub test: Option<SplitSummary>,
 }
 
 /// What one split holds.
@@ -74,8 +59,9 @@ pub struct SplitSummary {
 }
 
 /// What decoding one sample has shown.
-#[derive(Default)]
-struct Decoded {
+struct Decoded<'a> {
+    split: Split,
+    sample: &'a Sample,
     size: Option<(u32, u32)>,
     foreground: Option<f64>,
     /// Equal for equal pixels.
@@ -88,24 +74,23 @@ struct Decoded {
 /// Calls `progress` once per sample, from any thread.
 pub fn inspect(dataset: &Dataset, max_megapixels: u32, progress: impl Fn() + Sync) -> Inspection {
     let samples: Vec<(Split, &Sample)> = dataset.samples().collect();
-    let decoded_samples: Vec<Decoded> = samples
-        .par_iter()
-        .map(|(_, sample)| {
-            let decoded = decode(sample, dataset.mask_rule, max_megapixels);
+    let samples: Vec<Decoded<'_>> = samples
+        .into_par_iter()
+        .map(|(split, sample)| {
+            let decoded = Decoded::read(split, sample, dataset.mask_rule, max_megapixels);
             progress();
             decoded
         })
         .collect();
     let mut problems = dataset.problems.clone();
-    let repeated = repeated_images(&samples, &decoded_samples);
-    let objectless = classes_without_object(&samples, &decoded_samples);
-    for ((_, sample), decoded) in samples.iter().zip(&decoded_samples) {
+    let objectless = classes_without_object(&samples);
+    for Decoded { sample, problems: found, .. } in &samples {
         let is_meant = |problem: &&Problem| {
             problem.kind != ProblemKind::EmptyMask || !objectless.contains(&sample.label)
         };
-        problems.extend(decoded.problems.iter().filter(is_meant).cloned());
+        problems.extend(found.iter().filter(is_meant).cloned());
     }
-    problems.extend(repeated);
+    problems.extend(repeated_images(&samples));
     let note = |label: &usize| {
         format!(
             "the masks of class `{}` are all empty, as of images without an object: a map that \
@@ -114,8 +99,8 @@ pub fn inspect(dataset: &Dataset, max_megapixels: u32, progress: impl Fn() + Syn
         )
     };
     Inspection {
-        sizes: decoded_samples.iter().filter_map(|decoded| decoded.size).collect(),
-        foreground: decoded_samples.iter().filter_map(|decoded| decoded.foreground).collect(),
+        sizes: samples.iter().filter_map(|decoded| decoded.size).collect(),
+        foreground: samples.iter().filter_map(|decoded| decoded.foreground).collect(),
         problems,
         notes: objectless.iter().map(note).collect(),
     }
@@ -125,13 +110,10 @@ pub fn inspect(dataset: &Dataset, max_megapixels: u32, progress: impl Fn() + Syn
 ///
 /// Such a class stands for the absence of an object, as `normal` beside `benign` and
 /// `malignant`; where all masks are empty, the rule by which they are read is wrong.
-fn classes_without_object(
-    samples: &[(Split, &Sample)],
-    decoded_samples: &[Decoded],
-) -> BTreeSet<usize> {
+fn classes_without_object(samples: &[Decoded<'_>]) -> BTreeSet<usize> {
     let [mut with, mut without] = [const { BTreeSet::new() }; 2];
-    for ((_, sample), decoded) in samples.iter().zip(decoded_samples) {
-        if let Some(foreground) = decoded.foreground {
+    for Decoded { sample, foreground, .. } in samples {
+        if let Some(foreground) = *foreground {
             let set = if foreground > 0.0 { &mut with } else { &mut without };
             set.insert(sample.label);
         }
@@ -139,97 +121,91 @@ fn classes_without_object(
     if with.is_empty() { BTreeSet::new() } else { without.difference(&with).copied().collect() }
 }
 
-fn decode(sample: &Sample, rule: MaskRule, max_megapixels: u32) -> Decoded {
-    let mut decoded = Decoded::default();
-    match decode_image(&sample.image, max_megapixels, &mut decoded) {
-        Ok(size) => {
-            if let Err(problem) = decode_mask(sample, rule, size, max_megapixels, &mut decoded) {
-                decoded.problems.push(problem);
+impl<'a> Decoded<'a> {
+    fn read(split: Split, sample: &'a Sample, rule: MaskRule, max_megapixels: u32) -> Self {
+        let (size, foreground, fingerprint) = (None, None, None);
+        let mut decoded =
+            Self { split, sample, size, foreground, fingerprint, problems: Vec::new() };
+        let outcome = decoded
+            .read_image(max_megapixels)
+            .and_then(|size| decoded.read_mask(rule, size, max_megapixels));
+        decoded.problems.extend(outcome.err());
+        decoded
+    }
+
+    fn read_image(&mut self, max_megapixels: u32) -> Result<(u32, u32), Problem> {
+        let path = &self.sample.image;
+        let unreadable = |error| unreadable(ProblemKind::UnreadableImage, path, error);
+        let (width, height) = image::read_size(path, u32::MAX).map_err(unreadable)?;
+        if u64::from(width) * u64::from(height) > u64::from(max_megapixels) * 1_000_000 {
+            let text =
+                format!("image is {width}×{height}, over the limit of {max_megapixels} megapixels");
+            return Err(Problem::of_file(ProblemKind::ImageTooLarge, path, text));
+        }
+        let pixels = image::read_rgb(path, max_megapixels).map_err(unreadable)?;
+        if width.min(height) < MIN_SIDE {
+            let text = format!("image is only {width}×{height}");
+            self.problems.push(Problem::of_file(ProblemKind::ImageTooSmall, path, text));
+        }
+        let mut digest = Digest::default();
+        digest.add(&pixels.width().to_le_bytes());
+        digest.add(pixels.as_raw());
+        self.fingerprint = Some(digest.hex());
+        self.size = Some(pixels.dimensions());
+        Ok(pixels.dimensions())
+    }
+
+    fn read_mask(
+        &mut self,
+        rule: MaskRule,
+        size: (u32, u32),
+        max_megapixels: u32,
+    ) -> Result<(), Problem> {
+        let Sample { image, truth, .. } = self.sample;
+        let unreadable = |path| move |error| unreadable(ProblemKind::UnreadableMask, path, error);
+        for path in truth.masks.iter().chain(&truth.ignore) {
+            let of_mask = image::read_size(path, max_megapixels).map_err(unreadable(path))?;
+            if of_mask != size {
+                let ((width, height), (of_image, by)) = (of_mask, size);
+                let text = format!("mask is {width}×{height} but its image is {of_image}×{by}");
+                return Err(Problem::of_file(ProblemKind::MaskSize, path, text));
             }
         }
-        Err(problem) => decoded.problems.push(problem),
+        let first = truth.masks.first().unwrap_or(image);
+        let read = mask::read(truth, rule, size, max_megapixels).map_err(unreadable(first))?;
+        let Some(mask) = read else { return Ok(()) };
+        let fraction = mask.foreground_fraction();
+        self.foreground = Some(fraction);
+        let (kind, text) = match fraction {
+            0.0 => (ProblemKind::EmptyMask, "mask is empty"),
+            1.0 => (ProblemKind::FullMask, "mask covers the whole image"),
+            _ => return Ok(()),
+        };
+        Err(Problem::of_file(kind, first, text))
     }
-    decoded
-}
-
-fn decode_image(
-    path: &Path,
-    max_megapixels: u32,
-    decoded: &mut Decoded,
-) -> Result<(u32, u32), Problem> {
-    let unreadable = |error| Problem::of_file(ProblemKind::UnreadableImage, path, reason(&error));
-    let (width, height) = image::read_size(path, u32::MAX).map_err(unreadable)?;
-    if u64::from(width) * u64::from(height) > u64::from(max_megapixels) * 1_000_000 {
-        let text =
-            format!("image is {width}×{height}, over the limit of {max_megapixels} megapixels");
-        return Err(Problem::of_file(ProblemKind::ImageTooLarge, path, text));
-    }
-    let pixels = image::read_rgb(path, max_megapixels).map_err(unreadable)?;
-    if width.min(height) < MIN_SIDE {
-        let text = format!("image is only {width}×{height}");
-        decoded.problems.push(Problem::of_file(ProblemKind::ImageTooSmall, path, text));
-    }
-    let mut digest = Digest::default();
-    digest.add(&pixels.width().to_le_bytes());
-    digest.add(pixels.as_raw());
-    decoded.fingerprint = Some(digest.hex());
-    decoded.size = Some(pixels.dimensions());
-    Ok(pixels.dimensions())
-}
-
-fn decode_mask(
-    sample: &Sample,
-    rule: MaskRule,
-    size: (u32, u32),
-    max_megapixels: u32,
-    decoded: &mut Decoded,
-) -> Result<(), Problem> {
-    let first = sample.truth.masks.first().unwrap_or(&sample.image);
-    for path in sample.truth.masks.iter().chain(&sample.truth.ignore) {
-        let unreadable =
-            |error| Problem::of_file(ProblemKind::UnreadableMask, path, reason(&error));
-        let of_mask = image::read_size(path, max_megapixels).map_err(unreadable)?;
-        if of_mask != size {
-            let ((width, height), (of_image, by)) = (of_mask, size);
-            let text = format!("mask is {width}×{height} but its image is {of_image}×{by}");
-            return Err(Problem::of_file(ProblemKind::MaskSize, path, text));
-        }
-    }
-    let unreadable = |error| Problem::of_file(ProblemKind::UnreadableMask, first, reason(&error));
-    let Some(mask) = mask::read(&sample.truth, rule, size, max_megapixels).map_err(unreadable)?
-    else {
-        return Ok(());
-    };
-    decoded.foreground = Some(mask.foreground_fraction());
-    if mask.is_empty() {
-        return Err(Problem::of_file(ProblemKind::EmptyMask, first, "mask is empty"));
-    }
-    if mask.is_full() {
-        return Err(Problem::of_file(ProblemKind::FullMask, first, "mask covers the whole image"));
-    }
-    Ok(())
 }
 
 /// What an error says is wrong; where and what to do about it are the problem's to say.
-fn reason(error: &Error) -> String {
-    match error {
-        Error::Image { problem, .. } => problem.clone(),
+fn unreadable(kind: ProblemKind, path: &Path, error: Error) -> Problem {
+    let reason = match error {
+        Error::Image { problem, .. } => problem,
         Error::File { action, source, .. } => format!("cannot {action} it ({source})"),
         other => other.to_string(),
-    }
+    };
+    Problem::of_file(kind, path, reason)
 }
 
 /// Images whose pixels an earlier one has already: copies under another name.
-fn repeated_images(samples: &[(Split, &Sample)], decoded_samples: &[Decoded]) -> Vec<Problem> {
+fn repeated_images(samples: &[Decoded<'_>]) -> Vec<Problem> {
     let mut first_of: BTreeMap<&str, (Split, &Sample)> = BTreeMap::new();
     let mut problems = Vec::new();
-    for (&(split, sample), decoded) in samples.iter().zip(decoded_samples) {
-        let Some(fingerprint) = decoded.fingerprint.as_deref() else { continue };
-        let Some((first_split, first)) = first_of.get(fingerprint) else {
-            first_of.insert(fingerprint, (split, sample));
+    for Decoded { split, sample, fingerprint, .. } in samples {
+        let Some(fingerprint) = fingerprint else { continue };
+        let Some((first_split, first)) = first_of.get(fingerprint.as_str()) else {
+            first_of.insert(fingerprint, (*split, sample));
             continue;
         };
-        let kind = if *first_split == split {
+        let kind = if first_split == split {
             ProblemKind::DuplicateImage
         } else {
             ProblemKind::SharedImage
@@ -246,17 +222,20 @@ fn repeated_images(samples: &[(Split, &Sample)], decoded_samples: &[Decoded]) ->
 impl Inspection {
     /// What the user is told about the inspected dataset.
     pub fn summarize(&self, dataset: &Dataset) -> Summary {
-        let [train, valid, test] = Split::ALL.map(|split| SplitSummary::of(dataset, split));
-        Summary {
-            layout: dataset.layout,
-            splits: Splits { train, valid, test },
-            problems: problem::group(&self.problems),
-            notes: [&dataset.notes[..], &self.notes[..]]
-                .concat()
-                .into_iter()
-                .chain(without_validation(dataset))
-                .collect(),
-        }
+        let summary = |split: Split| {
+            let samples = dataset.split(split);
+            let summary = SplitSummary {
+                images: samples.len(),
+                masks: samples.iter().filter(|sample| sample.truth.has_mask()).count(),
+                classes: dataset.classes.iter().cloned().zip(dataset.class_counts(split)).collect(),
+            };
+            (split, summary)
+        };
+        let splits = Split::ALL.map(summary).into_iter().filter(|(_, split)| split.images > 0);
+        let mut notes = [&dataset.notes[..], &self.notes[..]].concat();
+        notes.extend(without_validation(dataset));
+        let problems = problem::group(&self.problems);
+        Summary { layout: dataset.layout, splits: splits.collect(), problems, notes }
     }
 }
 
@@ -276,27 +255,15 @@ fn without_validation(dataset: &Dataset) -> Option<String> {
     ))
 }
 
-impl SplitSummary {
-    fn of(dataset: &Dataset, split: Split) -> Option<Self> {
-        let samples = dataset.split(split);
-        let counts = dataset.class_counts(split);
-        (!samples.is_empty()).then(|| Self {
-            images: samples.len(),
-            masks: samples.iter().filter(|sample| sample.truth.has_mask()).count(),
-            classes: dataset.classes.iter().cloned().zip(counts).collect(),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::data::layout::tree::Tree;
 
-    fn found(tree: &Tree) -> (Inspection, Vec<&'static str>) {
+    fn found(tree: &Tree) -> (Inspection, Vec<String>) {
         let dataset = tree.open().unwrap();
         let inspection = inspect(&dataset, 1, || ());
-        let kinds = inspection.problems.iter().map(|problem| problem.kind.name()).collect();
+        let kinds = inspection.problems.iter().map(|problem| problem.kind.to_string()).collect();
         (inspection, kinds)
     }
 

@@ -4,18 +4,14 @@
 //! but holds no pixels; reading those is the work of [`image`](crate::data::image)
 //! and [`mask`](crate::data::mask).
 
-use std::{
-    collections::BTreeSet,
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    layout::{self, Layout, OpenOptions},
+    layout::Layout,
     mask::{MaskRule, Outlines},
-    problem::{self, Problem},
+    problem::{self, Problem, quoted, refusal},
 };
 use crate::error::{Error, Result};
 
@@ -90,6 +86,18 @@ pub struct Dataset {
     pub problems: Vec<Problem>,
 }
 
+impl PixelBox {
+    /// The box of `x, y, width, height`; none of anything else.
+    pub(super) fn of_corner_and_size(numbers: &[f32]) -> Option<Self> {
+        match *numbers {
+            [x, y, width, height] if numbers.iter().all(|number| number.is_finite()) => {
+                Some(Self { x0: x, y0: y, x1: x + width, y1: y + height })
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Truth {
     /// Whether it says of each pixel whether the object is there.
     pub fn has_mask(&self) -> bool {
@@ -104,23 +112,11 @@ impl Split {
 
 impl fmt::Display for Split {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Train => "train",
-            Self::Valid => "valid",
-            Self::Test => "test",
-        })
+        self.serialize(f)
     }
 }
 
 impl Dataset {
-    /// Reads the dataset at `path`: lists, labels and which files exist, but no pixels.
-    ///
-    /// Problems are collected in [`Dataset::problems`]; the only error is a dataset
-    /// whose layout cannot be told, or in which nothing is usable.
-    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        layout::open(path, options)
-    }
-
     /// Refuses, before training, a dataset with problems that training cannot work around.
     pub fn require_usable(&self) -> Result<()> {
         let fatal = self.problems.iter().filter(|problem| problem.kind.is_fatal());
@@ -144,22 +140,16 @@ impl Dataset {
         let numbers: Vec<Option<usize>> = self.classes.iter().map(number).collect();
         let labels: BTreeSet<usize> = self.samples().map(|(_, sample)| sample.label).collect();
         // A class that no image is of does not matter.
-        let unknown: Vec<String> = labels
-            .iter()
-            .filter(|label| numbers[**label].is_none())
-            .map(|label| format!("`{}`", self.classes[*label]))
-            .collect();
+        let unknown = labels.iter().filter(|label| numbers[**label].is_none());
+        let unknown = quoted(unknown.map(|label| &self.classes[*label]));
         if !unknown.is_empty() {
-            let known: Vec<String> = classes.iter().map(|name| format!("`{name}`")).collect();
-            return Err(Error::Data {
-                path: self.root.clone(),
-                problem: format!(
-                    "the dataset has classes that the run was not trained on: {}; it knows {}",
-                    unknown.join(", "),
-                    known.join(", ")
-                ),
-                remedy: "leave these images out, or call their classes as the run does".to_owned(),
-            });
+            let known = quoted(classes);
+            let problem = format!(
+                "the dataset has classes that the run was not trained on: {unknown}; it knows \
+                 {known}"
+            );
+            let remedy = "leave these images out, or call their classes as the run does";
+            return Err(refusal(&self.root, problem, remedy));
         }
         for sample in self.train.iter_mut().chain(self.valid.iter_mut()).chain(self.test.iter_mut())
         {

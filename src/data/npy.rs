@@ -12,8 +12,6 @@
 //! many values as the file really holds. Whether the numbers are scores is for
 //! [`ScoreMap`](crate::metrics::ScoreMap) to check.
 
-mod header;
-
 use std::{
     io::{self, Read},
     path::Path,
@@ -21,7 +19,7 @@ use std::{
 
 use half::f16;
 
-use self::header::{Dtype, Header};
+use super::image::unusable;
 use crate::{
     error::{Error, Result},
     regular,
@@ -67,20 +65,18 @@ pub fn encode(width: usize, values: &[f32]) -> Vec<u8> {
 pub fn read(path: &Path, max_megapixels: u32) -> Result<Map> {
     let file = regular::open(path).map_err(Error::file("read", path))?;
     let size = file.metadata().map_err(Error::file("read", path))?.len();
-    decode(io::BufReader::new(file), size, max_megapixels).map_err(|problem| Error::Image {
-        path: path.to_owned(),
-        problem: format!("unusable score map ({problem})"),
-        remedy: "save it with `np.save`, as a C-ordered float array of shape (height, width)"
-            .to_owned(),
+    decode(io::BufReader::new(file), size, max_megapixels).map_err(|problem| {
+        let problem = format!("unusable score map ({problem})");
+        let remedy = "save it with `np.save`, as a C-ordered float array of shape (height, width)";
+        unusable(path, problem, remedy)
     })
 }
 
-/// Reads a `.npy` file of `size` bytes.
 fn decode(mut file: impl Read, size: u64, max_megapixels: u32) -> Result<Map, String> {
-    let (length, prefix) = header_length(&mut file).map_err(ended)??;
+    let (length, prefix) = header_length(&mut file)?;
     let mut text = vec![0; length];
     file.read_exact(&mut text).map_err(ended)?;
-    let Header { dtype, height, width } = header::parse(&String::from_utf8_lossy(&text))?;
+    let Header { dtype, height, width } = parse_header(&String::from_utf8_lossy(&text))?;
 
     let area = height.checked_mul(width).ok_or("its shape is impossible")?;
     if area as u64 > u64::from(max_megapixels) * 1_000_000 {
@@ -96,29 +92,24 @@ fn decode(mut file: impl Read, size: u64, max_megapixels: u32) -> Result<Map, St
 }
 
 /// The length of the header's text, and where the data starts.
-fn header_length(file: &mut impl Read) -> io::Result<Result<(usize, u64), String>> {
+fn header_length(file: &mut impl Read) -> Result<(usize, u64), String> {
     let mut start = [0; 8];
-    file.read_exact(&mut start)?;
+    file.read_exact(&mut start).map_err(ended)?;
     if start[..6] != *MAGIC {
-        return Ok(Err("it is no `.npy` file".to_owned()));
+        return Err("it is no `.npy` file".to_owned());
     }
-    let (length, field) = match start[6] {
-        1 => {
-            let mut length = [0; 2];
-            file.read_exact(&mut length)?;
-            (usize::from(u16::from_le_bytes(length)), 2)
-        }
-        2 | 3 => {
-            let mut length = [0; 4];
-            file.read_exact(&mut length)?;
-            (u32::from_le_bytes(length) as usize, 4)
-        }
-        version => return Ok(Err(format!("version {version} of the format is not known"))),
+    let field = match start[6] {
+        1 => 2,
+        2 | 3 => 4,
+        version => return Err(format!("version {version} of the format is not known")),
     };
+    let mut length = [0; 4];
+    file.read_exact(&mut length[..field]).map_err(ended)?;
+    let length = u32::from_le_bytes(length) as usize;
     if length > LONGEST_HEADER {
-        return Ok(Err(format!("its header of {length} bytes is too long")));
+        return Err(format!("its header of {length} bytes is too long"));
     }
-    Ok(Ok((length, 8 + field + length as u64)))
+    Ok((length, (8 + field + length) as u64))
 }
 
 fn ended(error: io::Error) -> String {
@@ -129,23 +120,123 @@ fn ended(error: io::Error) -> String {
 }
 
 fn numbers(bytes: &[u8], dtype: Dtype) -> Vec<f32> {
-    fn each<const N: usize>(bytes: &[u8], number: impl Fn([u8; N]) -> f32) -> Vec<f32> {
-        let (chunks, _) = bytes.as_chunks::<N>();
-        chunks.iter().map(|chunk| number(*chunk)).collect()
-    }
     match dtype {
-        Dtype::Bool => each(bytes, |[byte]| f32::from(u8::from(byte != 0))),
-        Dtype::Uint8 => each(bytes, |[byte]| f32::from(byte) / 255.0),
-        Dtype::Float { bytes: 2, big_endian: false } => {
-            each(bytes, |b| f16::from_le_bytes(b).to_f32())
+        Dtype::Bool => bytes.iter().map(|&byte| f32::from(u8::from(byte != 0))).collect(),
+        Dtype::Uint8 => bytes.iter().map(|&byte| f32::from(byte) / 255.0).collect(),
+        Dtype::Float { bytes: 2, big_endian } => {
+            each(bytes, big_endian, |bytes| f16::from_le_bytes(bytes).to_f32())
         }
-        Dtype::Float { bytes: 2, big_endian: true } => {
-            each(bytes, |b| f16::from_be_bytes(b).to_f32())
+        Dtype::Float { bytes: 4, big_endian } => each(bytes, big_endian, f32::from_le_bytes),
+        Dtype::Float { big_endian, .. } => {
+            each(bytes, big_endian, |bytes| f64::from_le_bytes(bytes) as f32)
         }
-        Dtype::Float { bytes: 4, big_endian: false } => each(bytes, f32::from_le_bytes),
-        Dtype::Float { bytes: 4, big_endian: true } => each(bytes, f32::from_be_bytes),
-        Dtype::Float { big_endian: false, .. } => each(bytes, |b| f64::from_le_bytes(b) as f32),
-        Dtype::Float { big_endian: true, .. } => each(bytes, |b| f64::from_be_bytes(b) as f32),
+    }
+}
+
+/// `bytes` cut into numbers of `N` bytes, each brought to little endian.
+pub(super) fn each<const N: usize, T>(
+    bytes: &[u8],
+    big_endian: bool,
+    number: impl Fn([u8; N]) -> T,
+) -> Vec<T> {
+    let (chunks, _) = bytes.as_chunks::<N>();
+    let in_order = |mut chunk: [u8; N]| {
+        if big_endian {
+            chunk.reverse();
+        }
+        chunk
+    };
+    chunks.iter().map(|chunk| number(in_order(*chunk))).collect()
+}
+
+/// What the data looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Header {
+    dtype: Dtype,
+    height: usize,
+    width: usize,
+}
+
+/// What one number looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dtype {
+    Bool,
+    Uint8,
+    Float { bytes: usize, big_endian: bool },
+}
+
+impl Dtype {
+    /// Length of one number in bytes.
+    fn size(self) -> usize {
+        match self {
+            Self::Bool | Self::Uint8 => 1,
+            Self::Float { bytes, .. } => bytes,
+        }
+    }
+
+    fn named(name: &str) -> Result<Self, String> {
+        let float = |bytes, big_endian| Ok(Self::Float { bytes, big_endian });
+        match name {
+            "|b1" | "?" => Ok(Self::Bool),
+            "|u1" | "u1" | "<u1" | ">u1" => Ok(Self::Uint8),
+            "<f2" => float(2, false),
+            ">f2" => float(2, true),
+            "<f4" => float(4, false),
+            ">f4" => float(4, true),
+            "<f8" => float(8, false),
+            ">f8" => float(8, true),
+            _ => Err(format!("numbers of type `{name}` are no scores")),
+        }
+    }
+}
+
+/// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, in any order.
+fn parse_header(text: &str) -> Result<Header, String> {
+    let dtype = Dtype::named(quoted(value(text, "descr")?)?)?;
+    let (height, width) = plane(&shape(value(text, "shape")?)?)?;
+    let order = value(text, "fortran_order")?;
+    if order.starts_with("True") && height > 1 && width > 1 {
+        return Err("it is in Fortran order".to_owned());
+    }
+    if !order.starts_with("True") && !order.starts_with("False") {
+        return Err("its header does not say in which order it is".to_owned());
+    }
+    Ok(Header { dtype, height, width })
+}
+
+/// The text after a key's colon.
+fn value<'a>(text: &'a str, key: &str) -> Result<&'a str, String> {
+    let find = |quote: char| text.split_once(&format!("{quote}{key}{quote}"));
+    let (_, after) = find('\'').or_else(|| find('"')).ok_or(format!("its header lacks `{key}`"))?;
+    let after = after.trim_start().strip_prefix(':').ok_or("its header is malformed")?;
+    Ok(after.trim_start())
+}
+
+fn quoted(text: &str) -> Result<&str, String> {
+    let quote = text.chars().next().filter(|letter| ['\'', '"'].contains(letter));
+    let inner = quote.and_then(|quote| text[1..].split_once(quote));
+    // A type of several fields is a list here.
+    inner.map(|(inner, _)| inner).ok_or("its numbers are not of one plain type".to_owned())
+}
+
+fn shape(text: &str) -> Result<Vec<usize>, String> {
+    let inner = text.strip_prefix('(').and_then(|text| text.split_once(')'));
+    let (inner, _) = inner.ok_or("its header has no readable shape")?;
+    let lengths = inner.split(',').map(str::trim).filter(|length| !length.is_empty());
+    let lengths = lengths.map(|length| length.trim_end_matches('L').parse().ok());
+    lengths.collect::<Option<_>>().ok_or("its shape is impossible".to_owned())
+}
+
+/// Height and width of an array, of whose axes two at most are longer than 1.
+fn plane(shape: &[usize]) -> Result<(usize, usize), String> {
+    let unusable = || Err(format!("its shape {shape:?} is not that of an image"));
+    if shape.len() < 2 || shape.contains(&0) {
+        return unusable();
+    }
+    match *shape {
+        [height, width] | [1, height, width] | [height, width, 1] => Ok((height, width)),
+        [1, 1, height, width] | [1, height, width, 1] => Ok((height, width)),
+        _ => unusable(),
     }
 }
 
@@ -243,7 +334,40 @@ mod tests {
             let mut started = b"\x93NUMPY\x01\x00".to_vec();
             started.extend_from_slice(&bytes);
             let _ = decoded(&started);
-            let _ = header::parse(&String::from_utf8_lossy(&bytes));
+            let _ = parse_header(&String::from_utf8_lossy(&bytes));
         }
+    }
+
+    #[test]
+    fn keys_may_come_in_any_order_and_spacing() {
+        let expected =
+            Header { dtype: Dtype::Float { bytes: 8, big_endian: false }, height: 2, width: 30 };
+        for text in [
+            "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 30), }",
+            "{\"shape\":(1,2,30,1),\"fortran_order\" : False,\"descr\" :\"<f8\"}",
+        ] {
+            assert_eq!(parse_header(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_a_single_row_does_not_matter() {
+        let text = "{'descr': '|u1', 'fortran_order': True, 'shape': (1, 30), }";
+        assert_eq!(parse_header(text).unwrap().width, 30);
+    }
+
+    #[test]
+    fn a_header_with_something_missing_says_what() {
+        assert!(
+            parse_header("{'descr': '<f4', 'shape': (1, 1)}")
+                .unwrap_err()
+                .contains("fortran_order")
+        );
+        assert!(parse_header("{}").unwrap_err().contains("descr"));
+        assert!(
+            parse_header("{'descr': [('x', '<f4')], 'shape': (1, 1)}")
+                .unwrap_err()
+                .contains("plain")
+        );
     }
 }

@@ -3,8 +3,6 @@
 //! A user with a thousand files wants every mistake in one run. Whoever reads a
 //! dataset therefore pushes a [`Problem`] and carries on; [`group`] then makes
 //! one line of each kind, with a count and an example.
-//!
-//! [`group`]: crate::data::problem::group
 
 use std::{
     fmt,
@@ -12,6 +10,8 @@ use std::{
 };
 
 use serde::Serialize;
+
+use crate::error::Error;
 
 /// Something wrong with one file, row or class.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,36 +87,6 @@ impl fmt::Display for Problem {
 }
 
 impl ProblemKind {
-    /// The name used in output, as in `missing-mask`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::UnreadableList => "unreadable-list",
-            Self::BadRow => "bad-row",
-            Self::UnknownClass => "unknown-class",
-            Self::OutsideRoot => "outside-root",
-            Self::MissingImage => "missing-image",
-            Self::NotAFile => "not-a-file",
-            Self::UnreadableImage => "unreadable-image",
-            Self::ImageTooLarge => "image-too-large",
-            Self::ImageTooSmall => "image-too-small",
-            Self::UnlabelledImage => "unlabelled-image",
-            Self::MaskAmongImages => "mask-among-images",
-            Self::ConflictingLabel => "conflicting-label",
-            Self::DuplicateRow => "duplicate-row",
-            Self::DuplicateImage => "duplicate-image",
-            Self::SharedImage => "shared-image",
-            Self::EmptyClass => "empty-class",
-            Self::UnseenClass => "unseen-class",
-            Self::SingleClass => "single-class",
-            Self::MissingMask => "missing-mask",
-            Self::OrphanMask => "orphan-mask",
-            Self::UnreadableMask => "unreadable-mask",
-            Self::MaskSize => "mask-size",
-            Self::EmptyMask => "empty-mask",
-            Self::FullMask => "full-mask",
-        }
-    }
-
     /// What the user can do about it.
     pub fn remedy(self) -> &'static str {
         match self {
@@ -170,38 +140,26 @@ impl ProblemKind {
     ///
     /// Not fatal is what leaves every remaining image with a certain label and split.
     pub fn is_fatal(self) -> bool {
-        match self {
-            Self::UnreadableList
-            | Self::BadRow
-            | Self::UnknownClass
-            | Self::OutsideRoot
-            | Self::MissingImage
-            | Self::NotAFile
-            | Self::UnreadableImage
-            | Self::ImageTooLarge
-            | Self::ImageTooSmall
-            | Self::UnlabelledImage
-            | Self::MaskAmongImages
-            | Self::ConflictingLabel
-            | Self::SharedImage
-            | Self::SingleClass => true,
+        !matches!(
+            self,
             Self::DuplicateRow
-            | Self::DuplicateImage
-            | Self::EmptyClass
-            | Self::UnseenClass
-            | Self::MissingMask
-            | Self::OrphanMask
-            | Self::UnreadableMask
-            | Self::MaskSize
-            | Self::EmptyMask
-            | Self::FullMask => false,
-        }
+                | Self::DuplicateImage
+                | Self::EmptyClass
+                | Self::UnseenClass
+                | Self::MissingMask
+                | Self::OrphanMask
+                | Self::UnreadableMask
+                | Self::MaskSize
+                | Self::EmptyMask
+                | Self::FullMask
+        )
     }
 }
 
+/// As in output: `missing-mask`.
 impl fmt::Display for ProblemKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        self.serialize(f)
     }
 }
 
@@ -229,6 +187,17 @@ pub fn group<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> Vec<Problem
     groups
 }
 
+/// A dataset that cannot be used as it is, and what to do about it.
+pub(super) fn refusal(path: &Path, problem: impl Into<String>, remedy: impl Into<String>) -> Error {
+    Error::Data { path: path.to_owned(), problem: problem.into(), remedy: remedy.into() }
+}
+
+/// Names as they stand in a sentence: `` `a`, `b` ``.
+pub(super) fn quoted(names: impl IntoIterator<Item = impl fmt::Display>) -> String {
+    let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,7 +221,7 @@ mod tests {
     #[test]
     fn a_kind_has_one_name_in_text_and_json() {
         let kind = ProblemKind::ConflictingLabel;
-        assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+        assert_eq!(serde_json::to_value(kind).unwrap(), kind.to_string());
     }
 
     #[test]

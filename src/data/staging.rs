@@ -9,46 +9,28 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::problem::refusal;
 use crate::error::{Error, Result};
 
-/// A folder in the making.
-pub(super) struct Staging {
-    target: PathBuf,
-    work: PathBuf,
-}
-
-impl Staging {
-    /// Starts a folder that will be called `target`, clearing what a killed run left of it.
-    pub(super) fn beside(target: &Path) -> Result<Self> {
-        let work = sibling(target, "partial")?;
-        remove_all(&work)?;
-        fs::create_dir_all(&work).map_err(Error::file("create", &work))?;
-        Ok(Self { target: target.to_owned(), work })
-    }
-
-    /// Where to write for now.
-    pub(super) fn path(&self) -> &Path {
-        &self.work
-    }
-
-    /// Gives the folder its name; whatever bore that name before is gone.
-    pub(super) fn publish(self) -> Result<()> {
-        let Self { target, work } = &self;
-        let old = sibling(target, "old")?;
+/// Makes the folder `target` of what `fill` writes into the folder that it is given.
+///
+/// What a killed run left of it is cleared, and whatever bore that name before is gone.
+pub(super) fn make_folder(target: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let (work, old) = (sibling(target, "partial")?, sibling(target, "old")?);
+    remove_all(&work)?;
+    fs::create_dir_all(&work).map_err(Error::file("create", &work))?;
+    let publish = || {
         remove_all(&old)?;
         if target.exists() {
             fs::rename(target, &old).map_err(Error::file("replace", target))?;
         }
-        fs::rename(work, target).map_err(Error::file("create", target))?;
+        fs::rename(&work, target).map_err(Error::file("create", target))?;
         remove_all(&old)
-    }
-}
-
-impl Drop for Staging {
-    fn drop(&mut self) {
-        // After `publish` there is nothing left; after a failure, its error is the one to tell.
-        let _ = fs::remove_dir_all(&self.work);
-    }
+    };
+    let made = fill(&work).and_then(|()| publish());
+    // After success there is nothing left; after a failure, its error is the one to tell.
+    let _ = fs::remove_dir_all(&work);
+    made
 }
 
 /// Whether a folder may be made at `path`: nothing is there, or an empty folder.
@@ -62,11 +44,9 @@ pub(super) fn is_vacant(path: &Path) -> Result<bool> {
 
 /// `.name.suffix` beside `name`: on the same file system, where renaming is one step.
 fn sibling(target: &Path, suffix: &str) -> Result<PathBuf> {
-    let name = target.file_name().ok_or_else(|| Error::Data {
-        path: target.to_owned(),
-        problem: "cannot make a folder of this name".to_owned(),
-        remedy: "name a new folder".to_owned(),
-    })?;
+    let name = target
+        .file_name()
+        .ok_or_else(|| refusal(target, "cannot make a folder of this name", "name a new folder"))?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
     hidden.push(".");

@@ -29,7 +29,7 @@ use crate::{
     config::{DataConfig, PreprocessConfig},
     data::{
         Dataset, MaskRule, Sample, Split,
-        loader::{EvalImage, EvalLoader, EvalSettings},
+        loader::{EvalImage, EvalImages},
     },
     error::{Error, Result},
     metrics::{Bootstrap, Evaluation, Evaluator, ImageSummary, Protocol, Threshold, ThresholdRule},
@@ -99,8 +99,9 @@ pub fn evaluate<N: Send>(
             evaluator.accumulate(summary);
             keep(seen)
         };
-        for (index, image) in task.images(samples).images().enumerate() {
-            scoring.push(image.map(|image| task.job(image, &samples[index], maps.get(index))));
+        for (index, image) in task.images(samples).enumerate() {
+            let sample = &samples[index];
+            scoring.push(image.map(|image| task.job(index, image, sample, maps.get(index))));
             while let Some(outcome) = scoring.ready() {
                 take(outcome, &mut problems)?;
             }
@@ -175,11 +176,9 @@ impl EvaluationTask<'_> {
         }
     }
 
-    fn images(&self, samples: &[Sample]) -> EvalLoader {
+    fn images(&self, samples: &[Sample]) -> EvalImages {
         let paths = samples.iter().map(|sample| sample.image.clone()).collect();
-        let settings =
-            EvalSettings { workers: self.workers, max_megapixels: self.data.max_megapixels };
-        EvalLoader::new(paths, self.preprocess(), settings)
+        EvalImages::new(paths, self.preprocess(), self.data.max_megapixels, self.workers)
     }
 
     /// How images are prepared; not at all where nothing is run on them.
@@ -197,8 +196,14 @@ impl EvaluationTask<'_> {
     }
 
     /// Runs the model on an image; what is left to do can be done by any thread.
-    fn job<'s>(&self, image: EvalImage, sample: &'s Sample, map: Option<&PathBuf>) -> Job<'s> {
-        let EvalImage { index, input, geometry, rgb } = image;
+    fn job<'s>(
+        &self,
+        index: usize,
+        image: EvalImage,
+        sample: &'s Sample,
+        map: Option<&PathBuf>,
+    ) -> Job<'s> {
+        let EvalImage { input, geometry, rgb } = image;
         let output = match self.source {
             MapSource::Predictor(predictor) => {
                 let class = self.oracle_label.then_some(sample.label);

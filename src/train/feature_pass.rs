@@ -9,7 +9,7 @@ use crate::{
     config::{Config, ProbeConfig},
     data::{
         Sample,
-        loader::{EvalImage, EvalImages, EvalLoader, EvalSettings},
+        loader::{EvalImage, EvalImages},
     },
     error::{Error, Result},
     method::probe::{ImageFeatures, NotFinite, Plan, StageMaps},
@@ -50,7 +50,7 @@ impl Features<'_> {
         let (what, mut reader) = match source {
             Source::Stored(stored) => ("reading features", Reader::Stored(stored)),
             Source::Computed(backbone) => {
-                let images = images(task, &samples[first..]).images();
+                let images = images(task, &samples[first..]);
                 ("computing features", Reader::Computed(backbone, images))
             }
         };
@@ -96,13 +96,12 @@ pub(super) fn features_of(
 }
 
 /// The images of some samples, as prediction sees them.
-pub(super) fn images(task: &TrainingTask<'_>, samples: &[&Sample]) -> EvalLoader {
+pub(super) fn images(task: &TrainingTask<'_>, samples: &[&Sample]) -> EvalImages {
     let paths = samples.iter().map(|sample| sample.image.clone()).collect();
     images_of(paths, task.config, task.workers)
 }
 
 /// Images as prediction sees them, decoded by so many threads.
-pub(super) fn images_of(paths: Vec<PathBuf>, config: &Config, workers: usize) -> EvalLoader {
-    let settings = EvalSettings { workers, max_megapixels: config.data.max_megapixels };
-    EvalLoader::new(paths, config.preprocess.clone(), settings)
+pub(super) fn images_of(paths: Vec<PathBuf>, config: &Config, workers: usize) -> EvalImages {
+    EvalImages::new(paths, config.preprocess.clone(), config.data.max_megapixels, workers)
 }

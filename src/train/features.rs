@@ -209,7 +209,7 @@ impl FeatureMaker {
             last_stage: 0,
         };
         let mut arrays = Arrays::new();
-        let mut read = images_of(paths.clone(), &self.config, 1).images();
+        let mut read = images_of(paths.clone(), &self.config, 1);
         for (known, path) in known.into_iter().zip(paths) {
             if !goes_on() {
                 return Ok(None);

@@ -3,7 +3,7 @@
 use super::TrainingTask;
 use crate::{
     config::{Config, Fill, PreprocessConfig},
-    data::loader::{EvalLoader, EvalSettings},
+    data::loader::EvalImages,
     error::Result,
 };
 
@@ -17,8 +17,8 @@ pub(super) fn mean_colour(
         return Ok(Some([0.0; 3]));
     }
     let paths = task.dataset.train.iter().map(|sample| sample.image.clone()).collect();
-    let settings = EvalSettings { workers: task.workers, max_megapixels: data.max_megapixels };
-    let mut images = EvalLoader::new(paths, PreprocessConfig::unchanged(), settings).images();
+    let unchanged = PreprocessConfig::unchanged();
+    let mut images = EvalImages::new(paths, unchanged, data.max_megapixels, task.workers);
     let mut sums = [0.0_f64; 3];
     for _ in &task.dataset.train {
         let Some(image) = images.next_unless(&stop) else { return Ok(None) };

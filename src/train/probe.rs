@@ -74,7 +74,7 @@ pub(super) fn fit(
     let origin = Origin::new(task.config, inputs.weights.as_ref(), plan.cells, task.every_byte);
     let stored = task.features.map(|folder| Stored::open(folder, &origin, &samples)).transpose()?;
     // An image that cannot be read or a setting that cannot work shows itself in the first one.
-    let mut first = images(task, &[&task.dataset.train[0]]).images();
+    let mut first = images(task, &[&task.dataset.train[0]]);
     match first.next_unless(|| observer.wants_to_stop()) {
         Some(image) => drop(image?),
         None => return Ok(Ending::Interrupted),

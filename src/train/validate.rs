@@ -7,9 +7,10 @@ use std::ops::ControlFlow;
 
 use super::TrainingTask;
 use crate::{
+    config::Config,
     data::{
         Sample,
-        loader::{EvalImage, EvalLoader, EvalSettings},
+        loader::{EvalImage, EvalImages},
     },
     error::Result,
     method::ImageValidation,
@@ -37,10 +38,8 @@ pub(super) fn validate(
     let samples = &task.dataset.valid;
     let mine = &samples[task.ranks.part().range(samples.len())];
     let paths = mine.iter().map(|sample| sample.image.clone()).collect();
-    let settings =
-        EvalSettings { workers: task.workers, max_megapixels: task.config.data.max_megapixels };
-    let images = EvalLoader::new(paths, task.config.preprocess.clone(), settings);
-    let mut images = images.images();
+    let Config { preprocess, data, .. } = task.config;
+    let mut images = EvalImages::new(paths, preprocess.clone(), data.max_megapixels, task.workers);
     // Of each image, unless it was asked to stop.
     let scores = mine.iter().map(|sample| {
         let image = images.next_unless(&stop);

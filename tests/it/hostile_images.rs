@@ -21,7 +21,7 @@ use pinpoint::{
     data::{
         MaskRule, Truth,
         image::{read_rgb, read_size},
-        loader::{EvalLoader, EvalSettings},
+        loader::EvalImages,
         mask,
     },
 };
@@ -198,10 +198,7 @@ proptest! {
 fn whoever_waits_for_an_image_may_stop_waiting() {
     let folder = TempDir::new().unwrap();
     let path = written(&folder, &blank_webp(4000, 4000 * 4000 / 1000));
-    let settings = EvalSettings { workers: 1, max_megapixels: LIMIT };
-    let loader = || {
-        EvalLoader::new(vec![path.clone()], PreprocessConfig::default(), settings.clone()).images()
-    };
+    let loader = || EvalImages::new(vec![path.clone()], PreprocessConfig::default(), LIMIT, 1);
     assert!(loader().next_unless(|| true).is_none());
     let mut images = loader();
     assert_eq!(images.next_unless(|| false).unwrap().unwrap().rgb.dimensions(), (4000, 4000));

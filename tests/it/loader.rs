@@ -4,7 +4,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -12,22 +11,23 @@ use image::{Rgb, RgbImage};
 use pinpoint::{
     Result,
     collective::Part,
-    config::{AffineConfig, AugmentConfig, PreprocessConfig},
+    config::{AffineConfig, AugmentConfig, Config, PreprocessConfig},
     data::{
         Sample, Truth,
-        loader::{Batch, EvalLoader, EvalSettings, TrainLoader, TrainSettings},
+        loader::{Batch, EvalImages, Supervision as _, TrainLoader},
     },
 };
 use tempfile::TempDir;
 
-const SETTINGS: TrainSettings = TrainSettings {
-    batch_size: 4,
-    seed: 3,
-    workers: 2,
-    cache_mib: 0,
-    max_megapixels: 10,
-    part: Part::WHOLE,
-};
+/// Small crops, and everything varied.
+fn config() -> Config {
+    let mut config =
+        Config { seed: 3, preprocess: preprocess(), augment: augment(), ..Default::default() };
+    config.train.batch_size = 4;
+    config.data.cache_mib = 0;
+    config.data.max_megapixels = 10;
+    config
+}
 
 fn preprocess() -> PreprocessConfig {
     PreprocessConfig { upscale_short_side: 40, train_padding: 0.3, crop: 48, ..Default::default() }
@@ -59,7 +59,7 @@ fn draw_images(folder: &Path, count: u32) -> Vec<PathBuf> {
     (0..count).map(draw).collect()
 }
 
-fn samples(images: &[PathBuf]) -> Arc<[Sample]> {
+fn samples(images: &[PathBuf]) -> Vec<Sample> {
     let sample = |(label, image): (usize, &PathBuf)| Sample {
         id: image.display().to_string(),
         image: image.clone(),
@@ -69,8 +69,8 @@ fn samples(images: &[PathBuf]) -> Arc<[Sample]> {
     images.iter().enumerate().map(sample).collect()
 }
 
-fn loader(images: &[PathBuf], settings: TrainSettings) -> TrainLoader {
-    TrainLoader::new(samples(images), preprocess(), augment(), settings)
+fn loader(images: &[PathBuf], config: &Config) -> TrainLoader {
+    TrainLoader::new(samples(images), config, 2, Part::WHOLE)
 }
 
 fn batches(loader: &TrainLoader, epoch: u64) -> Vec<Batch> {
@@ -80,7 +80,7 @@ fn batches(loader: &TrainLoader, epoch: u64) -> Vec<Batch> {
 #[test]
 fn an_epoch_visits_every_sample_once_with_its_label() {
     let folder = TempDir::new().unwrap();
-    let loader = loader(&draw_images(folder.path(), 10), SETTINGS);
+    let loader = loader(&draw_images(folder.path(), 10), &config());
     let epoch = batches(&loader, 0);
     assert_eq!(loader.batches(), 3);
     assert_eq!(epoch.iter().map(|batch| batch.samples.len()).collect::<Vec<_>>(), [4, 4, 2]);
@@ -98,7 +98,8 @@ fn an_epoch_visits_every_sample_once_with_its_label() {
 fn the_number_of_workers_changes_no_byte() {
     let folder = TempDir::new().unwrap();
     let images = draw_images(folder.path(), 11);
-    let epoch = |workers| batches(&loader(&images, TrainSettings { workers, ..SETTINGS }), 5);
+    let epoch =
+        |workers| batches(&TrainLoader::new(samples(&images), &config(), workers, Part::WHOLE), 5);
     let alone = epoch(1);
     assert_eq!(alone, epoch(2));
     assert_eq!(alone, epoch(7));
@@ -108,10 +109,10 @@ fn the_number_of_workers_changes_no_byte() {
 fn the_parts_of_all_ranks_are_the_batches_of_one_process() {
     let folder = TempDir::new().unwrap();
     let images = draw_images(folder.path(), 10);
-    let whole = batches(&loader(&images, SETTINGS), 3);
+    let whole = batches(&loader(&images, &config()), 3);
     let part = |index| {
         let part = Part { index, of: 3 };
-        batches(&loader(&images, TrainSettings { part, ..SETTINGS }), 3)
+        batches(&TrainLoader::new(samples(&images), &config(), 2, part), 3)
     };
     let parts = [0, 1, 2].map(part);
     for (step, whole) in whole.iter().enumerate() {
@@ -129,15 +130,15 @@ fn the_parts_of_all_ranks_are_the_batches_of_one_process() {
 fn epochs_and_seeds_differ() {
     let folder = TempDir::new().unwrap();
     let images = draw_images(folder.path(), 8);
-    let first = batches(&loader(&images, SETTINGS), 0);
-    assert_ne!(first, batches(&loader(&images, SETTINGS), 1));
-    assert_ne!(first, batches(&loader(&images, TrainSettings { seed: 4, ..SETTINGS }), 0));
+    let first = batches(&loader(&images, &config()), 0);
+    assert_ne!(first, batches(&loader(&images, &config()), 1));
+    assert_ne!(first, batches(&loader(&images, &Config { seed: 4, ..config() }), 0));
 }
 
 #[test]
 fn a_resumed_epoch_is_the_tail_of_the_whole_one() {
     let folder = TempDir::new().unwrap();
-    let loader = loader(&draw_images(folder.path(), 10), SETTINGS);
+    let loader = loader(&draw_images(folder.path(), 10), &config());
     let whole = batches(&loader, 2);
     for first in 0..=3 {
         let tail: Vec<Batch> = loader.epoch(2, first).collect::<Result<_>>().unwrap();
@@ -150,8 +151,10 @@ fn a_resumed_epoch_is_the_tail_of_the_whole_one() {
 fn the_cache_changes_no_byte_and_spares_the_files() {
     let folder = TempDir::new().unwrap();
     let images = draw_images(folder.path(), 9);
-    let uncached = loader(&images, SETTINGS);
-    let cached = loader(&images, TrainSettings { cache_mib: 64, ..SETTINGS });
+    let uncached = loader(&images, &config());
+    let mut caching = config();
+    caching.data.cache_mib = 64;
+    let cached = loader(&images, &caching);
     assert_eq!(batches(&uncached, 0), batches(&cached, 0));
     let second = batches(&uncached, 1);
 
@@ -167,7 +170,7 @@ fn an_image_that_fails_in_the_middle_is_named_and_ends_the_epoch() {
     fs::write(&images[7], b"not an image").unwrap();
     // Often, as workers may or may not be ahead of the failure.
     for epoch in 0..50 {
-        let outcomes: Vec<Result<Batch>> = loader(&images, SETTINGS).epoch(epoch, 0).collect();
+        let outcomes: Vec<Result<Batch>> = loader(&images, &config()).epoch(epoch, 0).collect();
         let failed = outcomes.iter().position(Result::is_err).expect("one image is broken");
         assert_eq!(failed, outcomes.len() - 1, "a failure ends the epoch");
         let error = outcomes[failed].as_ref().unwrap_err().to_string();
@@ -180,7 +183,7 @@ fn an_image_too_small_for_the_crop_is_named_with_its_remedy() {
     let folder = TempDir::new().unwrap();
     let images = draw_images(folder.path(), 3);
     let preprocess = PreprocessConfig { crop: 200, ..preprocess() };
-    let loader = TrainLoader::new(samples(&images), preprocess, augment(), SETTINGS);
+    let loader = loader(&images, &Config { preprocess, ..config() });
     let error = loader.epoch(0, 0).next().unwrap().unwrap_err().to_string();
     assert!(error.contains(".png") && error.contains("lower `preprocess.crop`"), "{error}");
 }
@@ -189,7 +192,7 @@ fn an_image_too_small_for_the_crop_is_named_with_its_remedy() {
 fn dropping_an_epoch_early_ends_its_work() {
     let folder = TempDir::new().unwrap();
     let one = &draw_images(folder.path(), 1)[0];
-    let loader = loader(&vec![one.clone(); 100_000], SETTINGS);
+    let loader = loader(&vec![one.clone(); 100_000], &config());
     let start = Instant::now();
     for batches_taken in 0..4 {
         let mut epoch = loader.epoch(0, 0);
@@ -201,7 +204,7 @@ fn dropping_an_epoch_early_ends_its_work() {
 
 #[test]
 fn no_samples_give_no_batches() {
-    assert!(loader(&[], SETTINGS).epoch(0, 0).next().is_none());
+    assert!(loader(&[], &config()).epoch(0, 0).next().is_none());
 }
 
 #[test]
@@ -210,16 +213,15 @@ fn evaluation_images_come_in_order_and_a_bad_one_does_not_stop_the_rest() {
     let images = draw_images(folder.path(), 6);
     fs::write(&images[2], b"not an image").unwrap();
     for workers in [1, 2, 7] {
-        let settings = EvalSettings { workers, max_megapixels: 10 };
-        let loader = EvalLoader::new(images.clone(), preprocess(), settings);
-        let outcomes: Vec<_> = loader.images().collect();
+        let loaded = EvalImages::new(images.clone(), preprocess(), 10, workers);
+        let outcomes: Vec<_> = loaded.collect();
         assert_eq!(outcomes.len(), 6);
         for (i, outcome) in outcomes.into_iter().enumerate() {
             let Ok(image) = outcome else {
                 assert_eq!(i, 2);
                 continue;
             };
-            assert_eq!((image.index, image.rgb.width()), (i, 35 + 3 * i as u32));
+            assert_eq!(image.rgb.width(), 35 + 3 * i as u32);
             assert_eq!(image.input.len(), 3 * image.geometry.padded.area());
             let restored = image.geometry.restore(&image.input[..image.geometry.padded.area()]);
             assert_eq!(restored.len(), image.geometry.original.area());
@@ -233,8 +235,7 @@ fn a_single_pixel_can_be_evaluated() {
     let path = folder.path().join("dot.png");
     RgbImage::from_pixel(1, 1, Rgb([255, 0, 0])).save(&path).unwrap();
     let preprocess = PreprocessConfig { upscale_short_side: 0, ..preprocess() };
-    let settings = EvalSettings { workers: 1, max_megapixels: 1 };
-    let image = EvalLoader::new(vec![path], preprocess, settings).images().next().unwrap().unwrap();
+    let image = EvalImages::new(vec![path], preprocess, 1, 1).next().unwrap().unwrap();
     assert_eq!(image.input[..32 * 32], [1.0; 32 * 32]);
     assert_eq!(image.geometry.restore(&image.input[..32 * 32]), [1.0]);
 }

@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn every_layout_can_be_asked_for() {
-        let mut names = Layout::ALL.map(Layout::name);
+        let mut names = Layout::ALL.map(|layout| layout.to_string());
         let mut offered: Vec<_> = LAYOUTS.to_vec();
         names.sort_unstable();
         offered.sort_unstable();

@@ -4,13 +4,6 @@ mod hue;
 
 use crate::{config::AugmentConfig, data::preprocess::Planes, rng::Stream};
 
-/// Changes of colour, in the order they are made.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Jitter {
-    /// Each kind at most once.
-    pub steps: Vec<ColourStep>,
-}
-
 /// One change of colour.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ColourStep {
@@ -24,14 +17,14 @@ pub enum ColourStep {
     Hue(f64),
 }
 
-impl Jitter {
+impl ColourStep {
     /// Draws the factors and the order of all four steps; keeps those that are switched on.
-    pub(super) fn draw(augment: &AugmentConfig, stream: &mut Stream) -> Self {
+    pub(super) fn draw_all(augment: &AugmentConfig, stream: &mut Stream) -> Vec<Self> {
         let mut factor = |spread: f64| stream.between((1.0 - spread).max(0.0), 1.0 + spread) as f32;
-        let brightness = ColourStep::Brightness(factor(augment.brightness));
-        let contrast = ColourStep::Contrast(factor(augment.contrast));
-        let saturation = ColourStep::Saturation(factor(augment.saturation));
-        let hue = ColourStep::Hue(stream.between(-augment.hue, augment.hue));
+        let brightness = Self::Brightness(factor(augment.brightness));
+        let contrast = Self::Contrast(factor(augment.contrast));
+        let saturation = Self::Saturation(factor(augment.saturation));
+        let hue = Self::Hue(stream.between(-augment.hue, augment.hue));
         let mut steps = [
             (augment.brightness, brightness),
             (augment.contrast, contrast),
@@ -39,19 +32,9 @@ impl Jitter {
             (augment.hue, hue),
         ];
         stream.shuffle(&mut steps);
-        let steps = steps.into_iter().filter(|(spread, _)| *spread > 0.0).map(|(_, step)| step);
-        Self { steps: steps.collect() }
+        steps.into_iter().filter(|(spread, _)| *spread > 0.0).map(|(_, step)| step).collect()
     }
 
-    /// Changes the colours of `planes`.
-    pub fn apply(&self, planes: &mut Planes) {
-        for step in &self.steps {
-            step.apply(planes);
-        }
-    }
-}
-
-impl ColourStep {
     /// Changes the colours of `planes`.
     pub fn apply(self, planes: &mut Planes) {
         match self {
@@ -117,7 +100,8 @@ mod tests {
         let image = RgbImage::from_fn(pixels.len() as u32, 1, |x, _| Rgb(pixels[x as usize]));
         let mut planes = Planes::from_rgb(&image);
         step.apply(&mut planes);
-        planes.to_rgb().pixels().map(|pixel| pixel.0).collect()
+        let [red, green, blue] = planes.channels();
+        red.iter().zip(green).zip(blue).map(|((&r, &g), &b)| [r, g, b]).collect()
     }
 
     #[test]
@@ -149,7 +133,7 @@ mod tests {
         };
         let mut stream = Stream::new(1, Purpose::Augment, 0, 0);
         let mut orders: Vec<_> = (0..1000)
-            .map(|_| Jitter::draw(&all, &mut stream).steps)
+            .map(|_| ColourStep::draw_all(&all, &mut stream))
             .map(|steps| {
                 steps.into_iter().map(|step| std::mem::discriminant(&step)).collect::<Vec<_>>()
             })
@@ -160,7 +144,7 @@ mod tests {
         assert_eq!(orders.len(), 24);
 
         let none = AugmentConfig::default();
-        assert_eq!(Jitter::draw(&none, &mut stream).steps, []);
+        assert_eq!(ColourStep::draw_all(&none, &mut stream), []);
     }
 
     proptest! {

@@ -1,7 +1,6 @@
 //! Seeded random variation of training images.
 //!
-//! Everything random about a sample is drawn first, as a
-//! [`Variation`](crate::data::augment::Variation), and then
+//! Everything random about a sample is drawn first, as a [`Variation`], and then
 //! carried out without further chance. Each choice is drawn whether or not it is
 //! switched on, so that switching one variation on or off leaves the others as
 //! they were.
@@ -14,12 +13,15 @@ use std::path::Path;
 use image::RgbImage;
 
 pub use affine::Affine;
-pub use colour::{ColourStep, Jitter};
+pub use colour::ColourStep;
 
-use super::preprocess::{Planes, Size, reflected_run};
+use super::{
+    image::unusable,
+    preprocess::{Planes, Size, reflected_run},
+};
 use crate::{
     config::{AugmentConfig, PreprocessConfig},
-    error::{Error, Result},
+    error::Result,
     rng::Stream,
 };
 
@@ -36,8 +38,8 @@ pub struct Variation {
     pub quarter_turns: usize,
     /// Rotation, shear and scaling.
     pub affine: Option<Affine>,
-    /// Changes of colour, in the order they are made.
-    pub jitter: Jitter,
+    /// Changes of colour, each kind at most once, in the order they are made.
+    pub colours: Vec<ColourStep>,
 }
 
 /// A square part of the reflect-padded image.
@@ -64,9 +66,9 @@ impl Variation {
         let upside_down = stream.chance(augment.vertical_flip);
         let turns = stream.below(4);
         let affine = Affine::draw(augment.affine.as_ref(), stream);
-        let jitter = Jitter::draw(augment, stream);
+        let colours = ColourStep::draw_all(augment, stream);
         let quarter_turns = if augment.quarter_turns { turns } else { 0 };
-        Self { window, mirrored, upside_down, quarter_turns, affine, jitter }
+        Self { window, mirrored, upside_down, quarter_turns, affine, colours }
     }
 
     /// Cuts the window out of `image` and varies it.
@@ -75,7 +77,7 @@ impl Variation {
         if let Some(affine) = &self.affine {
             planes = affine.apply(&planes);
         }
-        self.jitter.apply(&mut planes);
+        self.colours.iter().for_each(|step| step.apply(&mut planes));
         planes
     }
 
@@ -131,17 +133,14 @@ pub fn check_crop(path: &Path, size: Size, preprocess: &PreprocessConfig) -> Res
     if width.min(height) >= crop as usize {
         return Ok(());
     }
-    Err(Error::Image {
-        path: path.to_owned(),
-        problem: format!(
-            "image is {}×{} pixels, {width}×{height} with padding, too small for a crop of \
-             {crop}×{crop}",
-            size.width, size.height
-        ),
-        remedy: "raise `preprocess.upscale_short_side` or `preprocess.train_padding`, \
-                 or lower `preprocess.crop`"
-            .to_owned(),
-    })
+    let problem = format!(
+        "image is {}×{} pixels, {width}×{height} with padding, too small for a crop of \
+         {crop}×{crop}",
+        size.width, size.height
+    );
+    let remedy = "raise `preprocess.upscale_short_side` or `preprocess.train_padding`, or lower \
+                  `preprocess.crop`";
+    Err(unusable(path, problem, remedy))
 }
 
 #[cfg(test)]
@@ -158,7 +157,7 @@ mod tests {
         upside_down: false,
         quarter_turns: 0,
         affine: None,
-        jitter: Jitter { steps: Vec::new() },
+        colours: Vec::new(),
     };
 
     /// Red channel of `variation` applied to the square `0 1 / 2 3`.

@@ -28,7 +28,6 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    /// Decodes a file as a label map.
     pub(crate) fn read(path: &Path, max_megapixels: u32) -> Result<Self> {
         budget::within(budget::of(max_megapixels), path, move |path| {
             let mut source = Source::open(path, max_megapixels)?;

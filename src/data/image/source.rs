@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, Metadata},
-    io::{self, BufReader, Read, Seek},
+    io::{self, BufReader, Seek},
     panic::{self, AssertUnwindSafe},
     path::Path,
 };
@@ -32,16 +32,14 @@ impl<'a> Source<'a> {
     pub(super) fn open(path: &'a Path, max_megapixels: u32) -> Result<Self> {
         let metadata = fs::metadata(path).map_err(missing(path))?;
         check_file(path, &metadata, max_megapixels)?;
-        let mut file = BufReader::new(File::open(path).map_err(Error::file("read", path))?);
-
-        let mut start = Vec::new();
-        file.by_ref().take(16).read_to_end(&mut start).map_err(Error::file("read", path))?;
-        file.rewind().map_err(Error::file("read", path))?;
-        let format = image::guess_format(&start).map_err(|_| {
+        let file = BufReader::new(File::open(path).map_err(Error::file("read", path))?);
+        let reader = ImageReader::new(file).with_guessed_format();
+        let reader = reader.map_err(Error::file("read", path))?;
+        let format = reader.format().ok_or_else(|| {
             let problem = "not an image in a supported format";
             unusable(path, problem, "use PNG, JPEG, TIFF, BMP, WebP or GIF")
         })?;
-        let mut source = Self { path, format, file, max_megapixels };
+        let mut source = Self { path, format, file: reader.into_inner(), max_megapixels };
         if format == ImageFormat::WebP {
             source.require_complete(|file| Ok(webp::chunks(file)?.is_some()))?;
         }

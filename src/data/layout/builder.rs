@@ -15,31 +15,20 @@ use super::{
 };
 use crate::{
     data::{
-        Dataset, MaskRule, PixelBox, Sample, Split, Truth,
-        problem::{self, Problem, ProblemKind},
+        Dataset, MaskRule, Sample, Split, Truth,
+        problem::{self, Problem, ProblemKind, quoted},
     },
     error::{Error, Result},
 };
+
+/// Known classes that are named beside an unknown one.
+const SHOWN_CLASSES: usize = 5;
 
 /// The file, and the line in it, that says something.
 #[derive(Debug, Clone)]
 pub(super) struct Origin {
     pub(super) file: PathBuf,
     pub(super) line: Option<u64>,
-}
-
-/// One image as its layout describes it, before anything is checked.
-#[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) split: Split,
-    pub(super) class: String,
-    pub(super) image: PathBuf,
-    /// Mask files that are said to exist.
-    pub(super) masks: Vec<PathBuf>,
-    pub(super) ignore: Option<PathBuf>,
-    pub(super) boxes: Vec<PixelBox>,
-    /// Who says so.
-    pub(super) origin: Origin,
 }
 
 /// A dataset that rows are still added to.
@@ -53,11 +42,12 @@ pub(super) struct Builder {
     /// Class names in order, where a list declares them; otherwise they are sorted.
     pub(super) classes: Option<Vec<String>>,
     files: Files,
+    /// With their classes, whose order is not known yet.
     samples: Vec<(Split, String, Sample)>,
-    /// Split, class and origin of each image already added.
-    seen: BTreeMap<PathBuf, (Split, String)>,
-    problems: Vec<Problem>,
-    notes: Vec<String>,
+    /// Which sample an image is of.
+    sample_of: BTreeMap<PathBuf, usize>,
+    pub(super) problems: Vec<Problem>,
+    pub(super) notes: Vec<String>,
     other_extension: Tally,
     backslashes: Tally,
     ambiguous: Tally,
@@ -80,24 +70,6 @@ impl Origin {
     pub(super) fn file(file: &Path) -> Self {
         Self { file: file.to_owned(), line: None }
     }
-
-    pub(super) fn problem(&self, kind: ProblemKind, text: impl Into<String>) -> Problem {
-        Problem { kind, file: self.file.clone(), line: self.line, text: text.into() }
-    }
-}
-
-impl Entry {
-    /// An image with nothing but masks, if it has any.
-    pub(super) fn new(
-        split: Split,
-        class: impl Into<String>,
-        image: PathBuf,
-        masks: Vec<PathBuf>,
-        origin: Origin,
-    ) -> Self {
-        let class = class.into();
-        Self { split, class, image, masks, ignore: None, boxes: Vec::new(), origin }
-    }
 }
 
 impl Builder {
@@ -109,7 +81,7 @@ impl Builder {
             classes: None,
             files: Files::default(),
             samples: Vec::new(),
-            seen: BTreeMap::new(),
+            sample_of: BTreeMap::new(),
             problems: Vec::new(),
             notes: Vec::new(),
             other_extension: Tally::default(),
@@ -119,19 +91,21 @@ impl Builder {
         }
     }
 
-    pub(super) fn problem(&mut self, problem: Problem) {
-        self.problems.push(problem);
-    }
-
-    /// What becomes of a row that is wrong: a problem, and nothing else.
-    pub(super) fn reject<T>(
+    /// Tells that something is wrong; gives what becomes of a row that is: nothing.
+    pub(super) fn problem(
         &mut self,
-        row: &Origin,
+        by: &Origin,
         kind: ProblemKind,
         text: impl Into<String>,
-    ) -> Option<T> {
-        self.problem(row.problem(kind, text));
+    ) -> Option<()> {
+        let Origin { file, line } = by.clone();
+        self.problems.push(Problem { kind, file, line, text: text.into() });
         None
+    }
+
+    /// What was read of a list; nothing, and a problem, if it could not be.
+    pub(super) fn readable<T>(&mut self, list: &Origin, read: Result<T, String>) -> Option<T> {
+        read.map_err(|reason| self.problem(list, ProblemKind::UnreadableList, reason)).ok()
     }
 
     pub(super) fn note(&mut self, note: impl Into<String>) {
@@ -156,18 +130,13 @@ impl Builder {
         let resolved = path::inside(base, written);
         if resolved.is_none() {
             let text = format!("path `{written}` leaves `{}`", base.display());
-            self.problem(by.problem(ProblemKind::OutsideRoot, text));
+            self.problem(by, ProblemKind::OutsideRoot, text);
         }
         resolved
     }
 
     /// Where the mask files lead that a list names, one or several with `;` between them.
-    pub(super) fn resolve_masks(
-        &mut self,
-        base: &Path,
-        written: &str,
-        by: &Origin,
-    ) -> Option<Vec<PathBuf>> {
+    fn resolve_masks(&mut self, base: &Path, written: &str, by: &Origin) -> Option<Vec<PathBuf>> {
         let is_one = !written.contains(';')
             || path::inside(base, written)
                 .is_some_and(|path| matches!(self.files.find(&path), PathKind::File(_)));
@@ -176,38 +145,71 @@ impl Builder {
         named.map(|mask| self.resolve(base, mask, by)).collect()
     }
 
-    /// Takes an entry in if its image exists, its class is known, and it is not there yet; gives
-    /// what is known about it then.
-    pub(super) fn add(&mut self, entry: Entry) -> Option<&mut Truth> {
-        let Entry { split, class, image, masks, ignore, boxes, origin } = entry;
-        if !self.knows(&class, &origin) {
-            return None;
+    /// What becomes of a split: where the labels of test images were never published, as usual,
+    /// `val` is scored in their place.
+    pub(super) fn scored_split(
+        &mut self,
+        found: &[Split],
+        since: &str,
+    ) -> impl Fn(Split) -> Split + use<> {
+        let val_is_scored = found.contains(&Split::Train) && !found.contains(&Split::Test);
+        if val_is_scored && found.contains(&Split::Valid) {
+            self.note(format!("`val` is scored as the `test` split, since {since}"));
         }
-        let image = self.existing(&image, "image", ProblemKind::MissingImage, &origin)?;
-        if self.repeats(&image, split, &class, &origin) {
-            return None;
-        }
-        let mut mask = |path: PathBuf| self.existing_mask(&path, split, &origin);
-        let masks = masks.into_iter().filter_map(&mut mask).collect();
-        let ignore = ignore.and_then(mask);
-        let id = path::relative(&self.root, &image);
-        let truth = Truth { masks, outlines: None, ignore, boxes };
-        self.samples.push((split, class, Sample { id, image, label: 0, truth }));
-        self.samples.last_mut().map(|(_, _, sample)| &mut sample.truth)
+        move |split| if val_is_scored && split == Split::Valid { Split::Test } else { split }
     }
 
-    fn knows(&mut self, class: &str, origin: &Origin) -> bool {
+    /// Takes an image in if it exists, its class is known, and it is not there yet; of the mask
+    /// files that `by` says it has, those that exist.
+    pub(super) fn add(
+        &mut self,
+        by: &Origin,
+        split: Split,
+        class: &str,
+        image: &Path,
+        truth: Truth,
+    ) -> Option<()> {
+        self.require_known(class, by)?;
+        let image = self.existing(image, "image", ProblemKind::MissingImage, by)?;
+        self.require_new(&image, split, class, by)?;
+        let mut mask = |path: PathBuf| self.existing_mask(&path, split, by);
+        let masks = truth.masks.into_iter().filter_map(&mut mask).collect();
+        let ignore = truth.ignore.and_then(mask);
+        let id = path::relative(&self.root, &image);
+        let truth = Truth { masks, ignore, ..truth };
+        self.sample_of.insert(image.clone(), self.samples.len());
+        self.samples.push((split, class.to_owned(), Sample { id, image, label: 0, truth }));
+        Some(())
+    }
+
+    /// [Adds](Self::add) the image and the masks that a list names, relative to the root.
+    pub(super) fn add_written(
+        &mut self,
+        by: &Origin,
+        split: Split,
+        class: &str,
+        image: &str,
+        masks: &str,
+    ) -> Option<()> {
+        let root = self.root.clone();
+        let image = self.resolve(&root, image, by)?;
+        let masks = self.resolve_masks(&root, masks, by)?;
+        self.add(by, split, class, &image, Truth { masks, ..Truth::default() })
+    }
+
+    fn require_known(&mut self, class: &str, by: &Origin) -> Option<()> {
         if class.is_empty() {
-            self.problem(origin.problem(ProblemKind::BadRow, "image without a class"));
-            return false;
+            return self.problem(by, ProblemKind::BadRow, "image without a class");
         }
-        let Some(classes) = &self.classes else { return true };
-        let known = classes.iter().any(|name| name == class);
-        if !known {
-            let text = format!("unknown class `{class}`, not one of {}", quoted(classes));
-            self.problem(origin.problem(ProblemKind::UnknownClass, text));
+        match &self.classes {
+            Some(classes) if !classes.iter().any(|name| name == class) => {
+                let known = quoted(classes.iter().take(SHOWN_CLASSES));
+                let rest = if classes.len() > SHOWN_CLASSES { ", …" } else { "" };
+                let text = format!("unknown class `{class}`, not one of {known}{rest}");
+                self.problem(by, ProblemKind::UnknownClass, text)
+            }
+            _ => Some(()),
         }
-        known
     }
 
     /// The file at `path`; nothing, and a problem of `kind`, if there is none.
@@ -216,7 +218,7 @@ impl Builder {
         path: &Path,
         what: &str,
         kind: ProblemKind,
-        origin: &Origin,
+        by: &Origin,
     ) -> Option<PathBuf> {
         let shown = path.display();
         match self.files.find(path) {
@@ -227,32 +229,29 @@ impl Builder {
             }
             PathKind::Folder => {
                 let text = format!("{what} `{shown}` is a folder");
-                self.problem(origin.problem(ProblemKind::NotAFile, text));
+                self.problem(by, ProblemKind::NotAFile, text);
             }
             PathKind::Missing => {
                 let text = format!("{what} `{shown}` does not exist");
-                self.problem(origin.problem(kind, text));
+                self.problem(by, kind, text);
             }
         }
         None
     }
 
     /// The mask at `path`; nothing if there is none, and a problem if it would be scored with.
-    fn existing_mask(&mut self, path: &Path, split: Split, origin: &Origin) -> Option<PathBuf> {
+    fn existing_mask(&mut self, path: &Path, split: Split, by: &Origin) -> Option<PathBuf> {
         if split == Split::Train && self.files.find(path) == PathKind::Missing {
             // Labels are all that is learned from.
             self.unmasked.add(|| format!("`{}`", path.display()));
             return None;
         }
-        self.existing(path, "mask", ProblemKind::MissingMask, origin)
+        self.existing(path, "mask", ProblemKind::MissingMask, by)
     }
 
-    /// Whether `image` was added before; remembers it otherwise.
-    fn repeats(&mut self, image: &Path, split: Split, class: &str, origin: &Origin) -> bool {
-        let Some((first_split, first_class)) = self.seen.get(image) else {
-            self.seen.insert(image.to_owned(), (split, class.to_owned()));
-            return false;
-        };
+    fn require_new(&mut self, image: &Path, split: Split, class: &str, by: &Origin) -> Option<()> {
+        let Some(&first) = self.sample_of.get(image) else { return Some(()) };
+        let (first_split, first_class, _) = &self.samples[first];
         let shown = image.display();
         let (kind, text) = if first_class != class {
             let text = format!("`{shown}` is labelled both `{first_class}` and `{class}`");
@@ -263,8 +262,7 @@ impl Builder {
         } else {
             (ProblemKind::DuplicateRow, format!("`{shown}` is listed again"))
         };
-        self.problem(origin.problem(kind, text));
-        true
+        self.problem(by, kind, text)
     }
 
     /// Numbers the classes and sums up; fails only if there is no sample at all.
@@ -278,23 +276,25 @@ impl Builder {
         let occurring = || self.samples.iter().map(|(_, class, _)| class.clone());
         let classes = self.classes.take().unwrap_or_else(|| whole::in_order(occurring()));
         let [train, valid, test] = self.labelled(&classes);
-        let Self { layout, root, problems, notes, .. } = self;
-        let told = mask_rule;
+        let Self { layout, root, problems, mut notes, .. } = self;
+        for (Tally { count, example }, what) in [
+            (self.other_extension, "matched by name despite another extension"),
+            (self.backslashes, "read with `/` in place of `\\`"),
+            (self.ambiguous, "chosen among files that differ in extension only"),
+        ] {
+            if count > 0 {
+                notes.push(format!("paths {what}: {count}, the first is {example}"));
+            }
+        }
+        let told = mask_rule.is_some();
         let mask_rule = mask_rule.unwrap_or(self.mask_rule);
         let mut dataset =
             Dataset { layout, root, classes, mask_rule, train, valid, test, notes, problems };
-        dataset
-            .notes
-            .extend(self.other_extension.note("matched by name despite another extension"));
-        dataset.notes.extend(self.backslashes.note("read with `/` in place of `\\`"));
-        dataset
-            .notes
-            .extend(self.ambiguous.note("chosen among files that differ in extension only"));
-        if told.is_none() && mask_rule == MaskRule::NonZero {
+        if !told && mask_rule == MaskRule::NonZero {
             whole::look_at_masks(&mut dataset);
         }
-        if self.unmasked.count > 0 {
-            let Tally { count, example } = &self.unmasked;
+        let Tally { count, example } = self.unmasked;
+        if count > 0 {
             dataset.notes.push(format!(
                 "training images without a mask: {count}, the first would be {example}; only \
                  `--method unet` learns from masks"
@@ -315,16 +315,6 @@ impl Builder {
         }
         splits
     }
-
-    #[cfg(test)]
-    pub(super) fn notes(&self) -> &[String] {
-        &self.notes
-    }
-
-    #[cfg(test)]
-    pub(super) fn problems(&self) -> &[Problem] {
-        &self.problems
-    }
 }
 
 impl Tally {
@@ -334,18 +324,6 @@ impl Tally {
         }
         self.count += 1;
     }
-
-    fn note(&self, what: &str) -> Option<String> {
-        let Self { count, example } = self;
-        (*count > 0).then(|| format!("paths {what}: {count}, the first is {example}"))
-    }
-}
-
-fn quoted(names: &[String]) -> String {
-    const SHOWN: usize = 5;
-    let shown: Vec<_> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
-    let rest = if names.len() > SHOWN { ", …" } else { "" };
-    shown.join(", ") + rest
 }
 
 #[cfg(test)]
@@ -353,9 +331,8 @@ mod tests {
     use super::*;
     use crate::data::layout::tree::{Tree, kinds};
 
-    fn entry(tree: &Tree, split: Split, class: &str, image: &str) -> Entry {
-        let origin = Origin::line(&tree.path("list.csv"), 1);
-        Entry::new(split, class, tree.path(image), Vec::new(), origin)
+    fn origin(tree: &Tree) -> Origin {
+        Origin::line(&tree.path("list.csv"), 1)
     }
 
     /// A dataset of these rows; every image but `gone.png` exists.
@@ -363,7 +340,7 @@ mod tests {
         let tree = Tree::new().png("a.png", 1, 1).png("b.png", 1, 1).png("c.png", 1, 1);
         let mut builder = Builder::new(Layout::Table, &tree.path(""));
         for (split, class, image) in rows {
-            builder.add(entry(&tree, *split, class, image));
+            builder.add(&origin(&tree), *split, class, &tree.path(image), Truth::default());
         }
         builder.finish(None).unwrap()
     }
@@ -419,8 +396,8 @@ mod tests {
         let tree = Tree::new().png("a.png", 1, 1).png("b.png", 1, 1);
         let mut builder = Builder::new(Layout::Table, &tree.path(""));
         for (split, class, image) in [(Split::Train, "x", "a.png"), (Split::Test, "y", "b.png")] {
-            let masks = vec![tree.path("gone.png")];
-            builder.add(Entry { masks, ..entry(&tree, split, class, image) });
+            let truth = Truth { masks: vec![tree.path("gone.png")], ..Truth::default() };
+            builder.add(&origin(&tree), split, class, &tree.path(image), truth);
         }
         let dataset = builder.finish(None).unwrap();
         assert_eq!(kinds(&dataset), ["missing-mask", "unseen-class"]);
@@ -431,7 +408,8 @@ mod tests {
     fn nothing_usable_is_an_error_that_tells_why() {
         let tree = Tree::new();
         let mut builder = Builder::new(Layout::Table, &tree.path(""));
-        builder.add(entry(&tree, Split::Train, "x", "gone.png"));
+        let gone = tree.path("gone.png");
+        builder.add(&origin(&tree), Split::Train, "x", &gone, Truth::default());
         let message = builder.finish(None).unwrap_err().to_string();
         assert!(message.contains("gone.png` does not exist"), "{message}");
     }

@@ -17,16 +17,15 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
     Layout,
-    builder::{Builder, Entry, Origin},
-    detect, path, split_of_file,
+    builder::{Builder, Origin},
+    path, split_of_file,
 };
 use crate::{
     data::{
-        PixelBox, Split,
+        PixelBox, Split, Truth,
         mask::{Outline, Outlines, Shape},
-        problem::{Problem, ProblemKind},
+        problem::ProblemKind,
     },
-    error::Result,
     regular::read_bounded,
 };
 
@@ -86,35 +85,27 @@ struct Category {
     name: String,
 }
 
-/// The files of instances at `path`, each with the name of its set, as in `train2017`.
-pub(super) fn lists(path: &Path) -> Vec<(String, PathBuf)> {
-    let name_of_set = |file: &PathBuf| {
-        let name = path::name(file);
+pub(super) fn read(path: &Path) -> Option<Builder> {
+    let name_of_set = |file: PathBuf| {
+        let name = path::name(&file);
         let set = name.strip_prefix("instances_")?.strip_suffix(".json")?;
-        Some((set.to_owned(), file.clone()))
+        Some((set.to_owned(), Origin::file(&file)))
     };
     let files = [path::entries(&path.join("annotations")), path::entries(path)].concat();
-    files.iter().filter_map(name_of_set).collect()
-}
-
-pub(super) fn read(path: &Path) -> Result<Builder> {
-    let lists = lists(path);
+    let lists: Vec<(String, Origin)> = files.into_iter().filter_map(name_of_set).collect();
     if lists.is_empty() {
-        return Err(detect::lacks(path, Layout::Coco));
+        return None;
     }
     let mut builder = Builder::new(Layout::Coco, path);
     let splits = lists.iter().map(|(set, _)| split_of_file(Path::new(set)));
     let splits: Vec<Split> = splits.map(|split| split.unwrap_or(Split::Train)).collect();
-    // The labels of the test images were never published.
-    let val_is_scored = splits.contains(&Split::Train) && !splits.contains(&Split::Test);
-    if val_is_scored && splits.contains(&Split::Valid) {
-        builder
-            .note("`val` is scored as the `test` split, since there are no labels of test images");
-    }
+    let scored = builder.scored_split(&splits, "there are no labels of test images");
     let (mut several, mut without, mut unmarked) = (0, 0, 0);
     for ((set, list), split) in lists.iter().zip(splits) {
-        let split = if split == Split::Valid && val_is_scored { Split::Test } else { split };
-        let Some(instances) = read_instances(&mut builder, list) else { continue };
+        let read = read_bounded(&list.file, MAX_BYTES)
+            .and_then(|bytes| Ok(serde_json::from_slice::<Instances>(&bytes)?))
+            .map_err(|error| format!("instances cannot be read ({error})"));
+        let Some(instances) = builder.readable(list, read) else { continue };
         let mut objects: BTreeMap<u64, Vec<&Annotation>> = BTreeMap::new();
         for annotation in &instances.annotations {
             objects.entry(annotation.image_id).or_default().push(annotation);
@@ -132,14 +123,11 @@ pub(super) fn read(path: &Path) -> Result<Builder> {
                     let class = names.get(category).copied().unwrap_or_default();
                     let outlines = outlines(&mut builder, picture, objects, list);
                     unmarked += usize::from(outlines.is_none());
-                    let boxes = boxes(objects);
-                    let origin = Origin::file(list);
-                    let written = &picture.file_name;
-                    let Some(image) = builder.resolve(&folder, written, &origin) else { continue };
-                    let entry = Entry::new(split, class, image, Vec::new(), origin);
-                    let entry = Entry { boxes, ..entry };
-                    if let Some(truth) = builder.add(entry) {
-                        truth.outlines = outlines;
+                    let single = objects.iter().filter(|one| one.iscrowd == 0);
+                    let boxes = single.filter_map(|one| PixelBox::of_corner_and_size(&one.bbox));
+                    let truth = Truth { outlines, boxes: boxes.collect(), ..Truth::default() };
+                    if let Some(image) = builder.resolve(&folder, &picture.file_name, list) {
+                        builder.add(list, scored(split), class, &image, truth);
                     }
                 }
             }
@@ -156,39 +144,13 @@ pub(super) fn read(path: &Path) -> Result<Builder> {
              polygon or run lengths"
         ));
     }
-    Ok(builder)
-}
-
-fn read_instances(builder: &mut Builder, list: &Path) -> Option<Instances> {
-    let parsed = read_bounded(list, MAX_BYTES)
-        .map_err(|error| error.to_string())
-        .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()));
-    match parsed {
-        Ok(instances) => Some(instances),
-        Err(reason) => {
-            let text = format!("instances cannot be read ({reason})");
-            builder.problem(Problem::of_file(ProblemKind::UnreadableList, list, text));
-            None
-        }
-    }
+    Some(builder)
 }
 
 /// Where the images of a set are.
 fn folder_of(path: &Path, set: &str) -> PathBuf {
     let places = [path.join(set), path.join("images").join(set), path.join("images")];
-    let found = places.iter().find(|folder| folder.is_dir());
-    found.cloned().unwrap_or_else(|| path.to_owned())
-}
-
-fn boxes(objects: &[&Annotation]) -> Vec<PixelBox> {
-    let single = objects.iter().filter(|one| one.iscrowd == 0);
-    let boxes = single.filter_map(|one| match one.bbox[..] {
-        [x, y, width, height] if one.bbox.iter().all(|number| number.is_finite()) => {
-            Some(PixelBox { x0: x, y0: y, x1: x + width, y1: y + height })
-        }
-        _ => None,
-    });
-    boxes.collect()
+    places.into_iter().find(|folder| folder.is_dir()).unwrap_or_else(|| path.to_owned())
 }
 
 /// Where the objects of an image are, if that is known of each of them.
@@ -196,7 +158,7 @@ fn outlines(
     builder: &mut Builder,
     picture: &Picture,
     objects: &[&Annotation],
-    list: &Path,
+    list: &Origin,
 ) -> Option<Outlines> {
     let mut found = Vec::new();
     for object in objects {
@@ -216,14 +178,14 @@ fn outlines(
             Err(reason) => {
                 let (id, image) = (object.id, &picture.file_name);
                 let text = format!("annotation {id} of `{image}` cannot be drawn: {reason}");
-                builder.problem(Problem::of_file(ProblemKind::UnreadableMask, list, text));
+                builder.problem(list, ProblemKind::UnreadableMask, text);
                 return None;
             }
         }
     }
     // A crowd alone says nowhere what is the object.
     found.iter().any(|outline| !outline.is_crowd).then(|| Outlines {
-        list: Arc::from(list),
+        list: Arc::from(&*list.file),
         image: picture.file_name.clone(),
         size: picture.width.zip(picture.height),
         objects: found,

@@ -18,92 +18,63 @@ use std::{
 
 use super::{
     Layout,
-    builder::{Builder, Entry, Origin},
-    detect,
+    builder::Builder,
     list::{self, Row},
-    path,
 };
-use crate::{
-    data::{MaskRule, PixelBox, Split, problem::ProblemKind},
-    error::Result,
-};
+use crate::data::{MaskRule, PixelBox, Split, Truth, problem::ProblemKind};
 
-/// Where the parts of the tree are.
-#[derive(Debug)]
-pub(super) struct Home {
-    /// The folder of the list files.
-    lists: PathBuf,
-    segmentations: Option<PathBuf>,
-}
-
-/// The lists that say something about an image, by its number.
+/// Where the files of images are, and the lists that say something about one by its number.
 struct Lists {
+    images: PathBuf,
+    segmentations: Option<PathBuf>,
     class_of: BTreeMap<String, String>,
     split_of: BTreeMap<String, String>,
     box_of: BTreeMap<String, String>,
     class_names: BTreeMap<String, String>,
 }
 
-impl Home {
-    pub(super) fn find(path: &Path) -> Option<Self> {
-        let is_home = |folder: &PathBuf| {
-            ["images.txt", "image_class_labels.txt"].iter().all(|list| folder.join(list).is_file())
-        };
-        let lists = [path.join("CUB_200_2011"), path.to_owned()].into_iter().find(is_home)?;
-        let around = [Some(path), Some(&lists), lists.parent()];
-        let segmentations = around
-            .into_iter()
-            .flatten()
-            .map(|folder| folder.join("segmentations"))
-            .find(|folder| folder.is_dir());
-        Some(Self { lists, segmentations })
-    }
-
-    /// What samples are named relative to: the same whichever folder was given.
-    fn root(&self) -> &Path {
-        match self.lists.parent() {
-            Some(parent) if path::name(&self.lists) == "CUB_200_2011" => parent,
-            _ => &self.lists,
-        }
-    }
-}
-
-pub(super) fn read(path: &Path) -> Result<Builder> {
-    let home = Home::find(path).ok_or_else(|| detect::lacks(path, Layout::Cub))?;
-    let mut builder = Builder::new(Layout::Cub, home.root());
+pub(super) fn read(path: &Path) -> Option<Builder> {
+    let is_home = |folder: &PathBuf| {
+        ["images.txt", "image_class_labels.txt"].iter().all(|list| folder.join(list).is_file())
+    };
+    let home = [path.join("CUB_200_2011"), path.to_owned()].into_iter().find(is_home)?;
+    let around = [Some(path), Some(&home), home.parent()].into_iter().flatten();
+    let segmentations =
+        around.map(|folder| folder.join("segmentations")).find(|folder| folder.is_dir());
+    // Samples are named in the same way whichever folder was given.
+    let root = match home.parent() {
+        Some(parent) if home.ends_with("CUB_200_2011") => parent,
+        _ => &home,
+    };
+    let mut builder = Builder::new(Layout::Cub, root);
     builder.mask_rule = MaskRule::Votes;
-    if home.segmentations.is_none() {
+    if segmentations.is_none() {
         builder.note("no `segmentations/` found; it is a download of its own, to be put beside `CUB_200_2011/`");
     }
-    let lists = Lists::read(&mut builder, &home);
-    builder.classes = Some(official_order(&lists.class_names));
-    let images = home.lists.join("images.txt");
-    for row in list::keyed(&mut builder, &images) {
-        let origin = Origin::line(&images, row.line);
-        if let Some(entry) = entry(&mut builder, &home, &lists, &row, origin) {
-            builder.add(entry);
-        }
-    }
-    Ok(builder)
-}
-
-impl Lists {
-    fn read(builder: &mut Builder, home: &Home) -> Self {
-        let mut read = |name: &str| by_number(builder, &home.lists.join(name));
-        let class_of = read("image_class_labels.txt");
-        let split_of = read("train_test_split.txt");
-        let class_names = read("classes.txt");
+    let mut read = |name: &str| by_number(&mut builder, &home.join(name));
+    let lists = Lists {
+        images: home.join("images"),
+        segmentations,
+        class_of: read("image_class_labels.txt"),
+        split_of: read("train_test_split.txt"),
+        class_names: read("classes.txt"),
         // Boxes are scored where they are known; nobody needs them for masks.
-        let has_boxes = home.lists.join("bounding_boxes.txt").is_file();
-        let box_of = if has_boxes { read("bounding_boxes.txt") } else { BTreeMap::new() };
-        Self { class_of, split_of, box_of, class_names }
+        box_of: match home.join("bounding_boxes.txt").is_file() {
+            true => read("bounding_boxes.txt"),
+            false => BTreeMap::new(),
+        },
+    };
+    builder.classes = Some(official_order(&lists.class_names));
+    for row in list::keyed(&mut builder, &home.join("images.txt")) {
+        add(&mut builder, &lists, &row);
     }
+    Some(builder)
 }
 
 /// A list as a map; a number that is listed twice is a problem.
 fn by_number(builder: &mut Builder, list: &Path) -> BTreeMap<String, String> {
     let mut values: BTreeMap<String, String> = BTreeMap::new();
-    for Row { line, fields } in list::keyed(builder, list) {
+    for Row { origin, fields } in list::keyed(builder, list) {
         let [number, value] = fields.try_into().expect("a keyed row has two fields");
         let Some(first) = values.get(&number) else {
             values.insert(number, value);
@@ -114,7 +85,7 @@ fn by_number(builder: &mut Builder, list: &Path) -> BTreeMap<String, String> {
         } else {
             (ProblemKind::BadRow, format!("number `{number}` has `{value}` here, `{first}` before"))
         };
-        builder.problem(Origin::line(list, line).problem(kind, text));
+        builder.problem(&origin, kind, text);
     }
     values
 }
@@ -131,59 +102,38 @@ fn official_order(class_names: &BTreeMap<String, String>) -> Vec<String> {
     names
 }
 
-fn entry(
-    builder: &mut Builder,
-    home: &Home,
-    lists: &Lists,
-    row: &Row,
-    origin: Origin,
-) -> Option<Entry> {
+fn add(builder: &mut Builder, lists: &Lists, row: &Row) -> Option<()> {
     let (number, written) = (row.get(0), row.get(1));
-    let parsed = split(lists, number)
-        .and_then(|split| Ok((split, class(lists, number)?, boxes(lists, number)?)));
-    let (split, class, boxes) = match parsed {
-        Ok(parsed) => parsed,
-        Err((kind, text)) => {
-            return builder.reject(&origin, kind, format!("image {number} {text}"));
-        }
+    let mut refuse =
+        |kind, text: &str| builder.problem(&row.origin, kind, format!("image {number} {text}"));
+    let split = match lists.split_of.get(number).map(String::as_str) {
+        Some("1") => Split::Train,
+        Some("0") => Split::Test,
+        _ => return refuse(ProblemKind::BadRow, "has no 0 or 1 in `train_test_split.txt`"),
     };
-    let image = builder.resolve(&home.lists.join("images"), written, &origin)?;
-    let masks = match &home.segmentations {
-        Some(folder) => vec![builder.resolve(folder, written, &origin)?.with_extension("png")],
+    let Some(class) = lists.class_of.get(number) else {
+        return refuse(ProblemKind::BadRow, "is not in `image_class_labels.txt`");
+    };
+    let Some(class_name) = lists.class_names.get(class) else {
+        let text = format!("has class {class}, not in `classes.txt`");
+        return refuse(ProblemKind::UnknownClass, &text);
+    };
+    let mut boxes = Vec::new();
+    if let Some(text) = lists.box_of.get(number) {
+        let numbers: Vec<f32> = text.split_whitespace().flat_map(str::parse).collect();
+        let Some(found) = PixelBox::of_corner_and_size(&numbers) else {
+            let text = format!("has box `{text}`, not `x y width height`");
+            return refuse(ProblemKind::BadRow, &text);
+        };
+        boxes.push(found);
+    }
+    let image = builder.resolve(&lists.images, written, &row.origin)?;
+    let masks = match &lists.segmentations {
+        Some(folder) => vec![builder.resolve(folder, written, &row.origin)?.with_extension("png")],
         None => Vec::new(),
     };
-    Some(Entry { boxes, ..Entry::new(split, class, image, masks, origin) })
-}
-
-type Parsed<T> = Result<T, (ProblemKind, String)>;
-
-fn split(lists: &Lists, number: &str) -> Parsed<Split> {
-    match lists.split_of.get(number).map(String::as_str) {
-        Some("1") => Ok(Split::Train),
-        Some("0") => Ok(Split::Test),
-        _ => Err((ProblemKind::BadRow, "has no 0 or 1 in `train_test_split.txt`".to_owned())),
-    }
-}
-
-fn class(lists: &Lists, number: &str) -> Parsed<String> {
-    let Some(class) = lists.class_of.get(number) else {
-        return Err((ProblemKind::BadRow, "is not in `image_class_labels.txt`".to_owned()));
-    };
-    let name = lists.class_names.get(class).cloned();
-    name.ok_or_else(|| {
-        (ProblemKind::UnknownClass, format!("has class {class}, not in `classes.txt`"))
-    })
-}
-
-fn boxes(lists: &Lists, number: &str) -> Parsed<Vec<PixelBox>> {
-    let Some(text) = lists.box_of.get(number) else { return Ok(Vec::new()) };
-    let numbers: Vec<f32> = text.split_whitespace().flat_map(str::parse).collect();
-    match numbers[..] {
-        [x, y, width, height] if numbers.iter().all(|n| n.is_finite()) => {
-            Ok(vec![PixelBox { x0: x, y0: y, x1: x + width, y1: y + height }])
-        }
-        _ => Err((ProblemKind::BadRow, format!("has box `{text}`, not `x y width height`"))),
-    }
+    let truth = Truth { masks, boxes, ..Truth::default() };
+    builder.add(&row.origin, split, class_name, &image, truth)
 }
 
 #[cfg(test)]
@@ -240,6 +190,6 @@ mod tests {
     #[test]
     fn a_row_cannot_lead_out_of_the_images() {
         let tree = tree().text("CUB_200_2011/images.txt", "7 019.A/a.jpg\n40 ../../../b.jpg\n");
-        assert!(kinds(&tree.open().unwrap()).contains(&"outside-root"));
+        assert!(kinds(&tree.open().unwrap()).contains(&"outside-root".to_owned()));
     }
 }

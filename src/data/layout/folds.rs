@@ -13,22 +13,14 @@ use std::{
 };
 
 use super::{
-    Layout,
-    builder::{Builder, Entry, Origin},
-    detect,
+    Layout, OpenOptions,
+    builder::{Builder, Origin},
     list::{self, Row},
     path, search, split_of_file, table,
 };
-use crate::{
-    data::{
-        MaskRule, Split,
-        problem::{Problem, ProblemKind},
-    },
-    error::Result,
-};
+use crate::data::{MaskRule, Split, problem::ProblemKind};
 
-/// The fold files in `folder`, in the order of the splits.
-pub(super) fn lists(folder: &Path) -> Vec<(Split, PathBuf)> {
+pub(super) fn read(folder: &Path, options: &OpenOptions) -> Option<Builder> {
     let is_fold = |path: &PathBuf| {
         path.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"))
             && path.is_file()
@@ -38,46 +30,37 @@ pub(super) fn lists(folder: &Path) -> Vec<(Split, PathBuf)> {
     let candidates = path::entries(folder).into_iter().filter(is_fold);
     let mut lists: Vec<_> =
         candidates.filter_map(|path| Some((split_of_file(&path)?, path))).collect();
-    lists.sort();
-    lists
-}
-
-pub(super) fn read(folder: &Path, images: Option<&Path>) -> Result<Builder> {
-    let lists = lists(folder);
     if lists.is_empty() {
-        return Err(detect::lacks(folder, Layout::Folds));
+        return None;
     }
+    lists.sort();
     let mut builder = Builder::new(Layout::Folds, folder);
     let mut rows = Vec::new();
     for (split, list) in &lists {
         let of_list = list::separated(&mut builder, list, b',', b'|').into_iter();
-        rows.extend(of_list.map(|row| (*split, list, row)));
+        rows.extend(of_list.map(|row| (*split, row)));
     }
-    let written: Vec<&str> = rows.iter().map(|(_, _, row)| row.get(0)).collect();
-    use_images(&mut builder, folder, images, &written)?;
-    choose_rule(&mut builder, rows.iter().map(|(_, _, row)| row.get(1)));
+    let written: Vec<&str> = rows.iter().map(|(_, row)| row.get(0)).collect();
+    use_images(&mut builder, folder, options, &written);
+    choose_rule(&mut builder, rows.iter().map(|(_, row)| row.get(1)));
     builder.classes = read_encoding(&mut builder, &folder.join("encoding.yaml"));
-    for (split, list, row) in &rows {
-        if let Some(entry) = entry(&mut builder, *split, row, Origin::line(list, row.line)) {
-            builder.add(entry);
-        }
+    for (split, row) in &rows {
+        add(&mut builder, *split, row);
     }
-    Ok(builder)
+    Some(builder)
 }
 
 /// Settles where the images of `written` paths are, and tells if that is elsewhere.
 pub(super) fn use_images(
     builder: &mut Builder,
     lists: &Path,
-    images: Option<&Path>,
+    options: &OpenOptions,
     written: &[&str],
-) -> Result<()> {
-    let images = images.map(path::absolute).transpose()?;
-    builder.root = search::image_root(lists, images.as_deref(), written);
+) {
+    builder.root = search::image_root(lists, options.images.as_deref(), written);
     if builder.root != lists {
         builder.note(format!("images are read from `{}`", builder.root.display()));
     }
-    Ok(())
 }
 
 /// Masks keep the meaning they have in the tree they come from.
@@ -96,15 +79,12 @@ fn choose_rule<'a>(builder: &mut Builder, mut masks: impl Iterator<Item = &'a st
     builder.note(format!("masks are in `{tree}/` and therefore read as {meaning}"));
 }
 
-fn entry(builder: &mut Builder, split: Split, row: &Row, origin: Origin) -> Option<Entry> {
+fn add(builder: &mut Builder, split: Split, row: &Row) -> Option<()> {
     if row.fields.len() != 3 || row.get(0).is_empty() {
         let text = format!("found {} fields in place of `image,mask,class`", row.fields.len());
-        return builder.reject(&origin, ProblemKind::BadRow, text);
+        return builder.problem(&row.origin, ProblemKind::BadRow, text);
     }
-    let root = builder.root.clone();
-    let image = builder.resolve(&root, row.get(0), &origin)?;
-    let masks = builder.resolve_masks(&root, row.get(1), &origin)?;
-    Some(Entry::new(split, row.get(2), image, masks, origin))
+    builder.add_written(&row.origin, split, row.get(2), row.get(0), row.get(1))
 }
 
 /// The class names in the order of their codes, if there is an encoding.
@@ -113,13 +93,7 @@ fn read_encoding(builder: &mut Builder, file: &Path) -> Option<Vec<String>> {
         return None;
     }
     let text = list::read_text(builder, file)?;
-    match parse_encoding(&text) {
-        Ok(classes) => Some(classes),
-        Err(reason) => {
-            builder.problem(Problem::of_file(ProblemKind::UnreadableList, file, reason));
-            None
-        }
-    }
+    builder.readable(&Origin::file(file), parse_encoding(&text))
 }
 
 /// Reads `{name: code, …}` over any number of lines, or one `name: code` a line.

@@ -7,36 +7,21 @@
 //!   testA_1.bmp          testA_1_anno.bmp
 //! ```
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, path::Path};
 
 use super::{
     Layout,
-    builder::{Builder, Entry, Origin},
-    detect,
+    builder::{Builder, Origin},
     list::{self, Row},
     path,
 };
-use crate::{
-    data::{
-        Split,
-        problem::{Problem, ProblemKind},
-    },
-    error::Result,
-};
+use crate::data::{Split, Truth, problem::ProblemKind};
 
 /// What a mask's stem has more than its image's.
 const MASK_SUFFIX: &str = "_anno";
 
-/// The folder that holds `Grade.csv`: `path` or a folder in it.
-pub(super) fn home(path: &Path) -> Option<PathBuf> {
-    path::here_or_below(path, |folder| folder.join("Grade.csv").is_file())
-}
-
-pub(super) fn read(path: &Path) -> Result<Builder> {
-    let root = home(path).ok_or_else(|| detect::lacks(path, Layout::Glas))?;
+pub(super) fn read(path: &Path) -> Option<Builder> {
+    let root = path::here_or_below(path, |folder| folder.join("Grade.csv").is_file())?;
     let grades = root.join("Grade.csv");
     let mut builder = Builder::new(Layout::Glas, &root);
     builder.classes = Some(vec!["benign".to_owned(), "malignant".to_owned()]);
@@ -44,47 +29,41 @@ pub(super) fn read(path: &Path) -> Result<Builder> {
     let mut listed = BTreeSet::new();
     // The first row is the header.
     for row in rows.iter().skip(1) {
-        listed.insert(row.get(0).to_owned());
-        if let Some(entry) = entry(&mut builder, row, &grades) {
-            builder.add(entry);
+        listed.insert(row.get(0));
+        add(&mut builder, row);
+    }
+    for image in path::entries(&root) {
+        let stem = image.file_stem().unwrap_or_default().to_string_lossy();
+        let name = stem.strip_suffix(MASK_SUFFIX).unwrap_or(&stem);
+        if path::is_image(&image) && !listed.contains(name) {
+            let text = "is not listed in `Grade.csv`";
+            builder.problem(&Origin::file(&image), ProblemKind::UnlabelledImage, text);
         }
     }
-    report_unlisted(&mut builder, &listed);
-    Ok(builder)
+    Some(builder)
 }
 
-fn entry(builder: &mut Builder, row: &Row, grades: &Path) -> Option<Entry> {
-    let origin = Origin::line(grades, row.line);
+fn add(builder: &mut Builder, row: &Row) -> Option<()> {
     let name = row.get(0);
     let split = match name {
         name if name.starts_with("train") => Split::Train,
         name if name.starts_with("test") => Split::Test,
         _ => {
             let text = format!("name `{name}` starts with neither `train` nor `test`");
-            return builder.reject(&origin, ProblemKind::BadRow, text);
+            return builder.problem(&row.origin, ProblemKind::BadRow, text);
         }
     };
     let root = builder.root.clone();
     let Some(image) = builder.image_named(&root, name) else {
         let text = format!("there is no image `{name}` in `{}`", root.display());
-        return builder.reject(&origin, ProblemKind::MissingImage, text);
+        return builder.problem(&row.origin, ProblemKind::MissingImage, text);
     };
     let mask_name = format!("{name}{MASK_SUFFIX}");
     let mask = builder.image_named(&root, &mask_name);
     // A name that does not exist either is reported as a missing mask.
     let mask = mask.unwrap_or_else(|| root.join(mask_name + ".bmp"));
-    Some(Entry::new(split, row.get(2), image, vec![mask], origin))
-}
-
-fn report_unlisted(builder: &mut Builder, listed: &BTreeSet<String>) {
-    for image in path::entries(&builder.root) {
-        let stem = image.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let name = stem.strip_suffix(MASK_SUFFIX).unwrap_or(&stem);
-        if path::is_image(&image) && !listed.contains(name) {
-            let text = "is not listed in `Grade.csv`";
-            builder.problem(Problem::of_file(ProblemKind::UnlabelledImage, &image, text));
-        }
-    }
+    let truth = Truth { masks: vec![mask], ..Truth::default() };
+    builder.add(&row.origin, split, row.get(2), &image, truth)
 }
 
 #[cfg(test)]

@@ -7,11 +7,8 @@ use std::{io, path::Path};
 
 use csv::{ReaderBuilder, Trim};
 
-use super::builder::Builder;
-use crate::{
-    data::problem::{Problem, ProblemKind},
-    regular::read_bounded,
-};
+use super::builder::{Builder, Origin};
+use crate::regular::read_bounded;
 
 /// Longer lists are refused: this is some ten million rows.
 const MAX_BYTES: u64 = 512 << 20;
@@ -19,8 +16,7 @@ const MAX_BYTES: u64 = 512 << 20;
 /// One line of a list.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// Counted from 1.
-    pub(super) line: u64,
+    pub(super) origin: Origin,
     /// Without surrounding spaces and quotes.
     pub(super) fields: Vec<String>,
 }
@@ -46,7 +42,7 @@ pub(super) fn separated(builder: &mut Builder, path: &Path, delimiter: u8, quote
         .from_reader(text.as_bytes());
     let records = reader.records().flatten();
     let row = |record: csv::StringRecord| Row {
-        line: record.position().map_or(0, csv::Position::line),
+        origin: Origin::line(path, record.position().map_or(0, csv::Position::line)),
         fields: record.iter().map(|field| unquoted(field).to_owned()).collect(),
     };
     records.map(row).collect()
@@ -58,36 +54,23 @@ pub(super) fn keyed(builder: &mut Builder, path: &Path) -> Vec<Row> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let row = |(index, line): (usize, &str)| {
         let (key, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
-        Row { line: index as u64 + 1, fields: vec![key.to_owned(), rest.trim().to_owned()] }
+        let fields = vec![key.to_owned(), rest.trim().to_owned()];
+        Row { origin: Origin::line(path, index as u64 + 1), fields }
     };
     text.split('\n').enumerate().map(row).filter(|row| !row.get(0).is_empty()).collect()
 }
 
 /// The text of a list without its byte-order mark; nothing, and a problem, if it is not text.
 pub(super) fn read_text(builder: &mut Builder, path: &Path) -> Option<String> {
-    match decode(path) {
-        Ok((text, had_mark)) => {
-            if had_mark {
-                builder.note(format!("skipped the byte-order mark of `{}`", path.display()));
-            }
-            Some(text)
-        }
-        Err(error) => {
-            let text = format!("list cannot be read ({error})");
-            builder.problem(Problem::of_file(ProblemKind::UnreadableList, path, text));
-            None
-        }
+    let read = read_bounded(path, MAX_BYTES)
+        .and_then(|bytes| String::from_utf8(bytes).map_err(|_| io::Error::other("not UTF-8 text")));
+    let read = read.map_err(|error| format!("list cannot be read ({error})"));
+    let mut text = builder.readable(&Origin::file(path), read)?;
+    if text.starts_with('\u{FEFF}') {
+        text.remove(0);
+        builder.note(format!("skipped the byte-order mark of `{}`", path.display()));
     }
-}
-
-fn decode(path: &Path) -> io::Result<(String, bool)> {
-    let bytes = read_bounded(path, MAX_BYTES)?;
-    let (bytes, had_mark) = match bytes.strip_prefix(b"\xEF\xBB\xBF") {
-        Some(rest) => (rest.to_vec(), true),
-        None => (bytes, false),
-    };
-    let text = String::from_utf8(bytes).map_err(|_| io::Error::other("not UTF-8 text"))?;
-    Ok((text, had_mark))
+    Some(text)
 }
 
 fn unquoted(field: &str) -> &str {
@@ -98,7 +81,10 @@ fn unquoted(field: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::layout::{Layout, tree::Tree};
+    use crate::data::{
+        layout::{Layout, tree::Tree},
+        problem::ProblemKind,
+    };
 
     fn rows(content: &[u8]) -> (Vec<Vec<String>>, Builder) {
         let tree = Tree::new().bytes("list.csv", content);
@@ -123,14 +109,14 @@ mod tests {
     fn a_byte_order_mark_is_skipped_and_mentioned() {
         let (rows, builder) = rows(b"\xEF\xBB\xBFa,b");
         assert_eq!(rows, [["a", "b"]]);
-        assert!(builder.notes()[0].contains("byte-order mark"));
+        assert!(builder.notes[0].contains("byte-order mark"));
     }
 
     #[test]
     fn bytes_that_are_not_text_are_a_problem() {
         let (rows, builder) = rows(b"\xFF\xFEa\0,\0b\0");
         assert!(rows.is_empty());
-        assert_eq!(builder.problems()[0].kind, ProblemKind::UnreadableList);
+        assert_eq!(builder.problems[0].kind, ProblemKind::UnreadableList);
     }
 
     #[test]
@@ -138,7 +124,10 @@ mod tests {
         let tree = Tree::new().text("images.txt", "7 a b.jpg\r\n\r\n 9   c.jpg \n");
         let mut builder = Builder::new(Layout::Cub, &tree.path(""));
         let rows = keyed(&mut builder, &tree.path("images.txt"));
-        assert_eq!((rows[0].get(0), rows[0].get(1), rows[0].line), ("7", "a b.jpg", 1));
-        assert_eq!((rows[1].get(0), rows[1].get(1), rows[1].line), ("9", "c.jpg", 3));
+        assert_eq!(
+            (rows[0].get(0), rows[0].get(1), rows[0].origin.line),
+            ("7", "a b.jpg", Some(1))
+        );
+        assert_eq!((rows[1].get(0), rows[1].get(1), rows[1].origin.line), ("9", "c.jpg", Some(3)));
     }
 }

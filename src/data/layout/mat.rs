@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, io::Read, path::Path};
 
 use flate2::read::ZlibDecoder;
 
-use crate::regular::read_bounded;
+use crate::{data::npy::each, regular::read_bounded};
 
 /// Larger files are not lists of a few thousand labels.
 const MAX_FILE: u64 = 16 << 20;
@@ -118,36 +118,21 @@ impl<'a> Reader<'a> {
         }
         let (kind, data) = self.element()?;
         let name = String::from_utf8_lossy(name).into_owned();
-        Ok(Some((name, self.numbers(kind, data)?)))
-    }
-
-    fn numbers(&self, kind: u32, data: &[u8]) -> Parsed<Vec<f64>> {
-        Ok(match kind {
+        let big_endian = self.big_endian;
+        let numbers = match kind {
             INT8 => data.iter().map(|&byte| f64::from(byte.cast_signed())).collect(),
             UINT8 => data.iter().map(|&byte| f64::from(byte)).collect(),
-            INT16 => self.each(data, |bytes| f64::from(i16::from_le_bytes(bytes))),
-            UINT16 => self.each(data, |bytes| f64::from(u16::from_le_bytes(bytes))),
-            INT32 => self.each(data, |bytes| f64::from(i32::from_le_bytes(bytes))),
-            UINT32 => self.each(data, |bytes| f64::from(u32::from_le_bytes(bytes))),
-            SINGLE => self.each(data, |bytes| f64::from(f32::from_le_bytes(bytes))),
-            DOUBLE => self.each(data, f64::from_le_bytes),
-            INT64 => self.each(data, |bytes| i64::from_le_bytes(bytes) as f64),
-            UINT64 => self.each(data, |bytes| u64::from_le_bytes(bytes) as f64),
+            INT16 => each(data, big_endian, |bytes| f64::from(i16::from_le_bytes(bytes))),
+            UINT16 => each(data, big_endian, |bytes| f64::from(u16::from_le_bytes(bytes))),
+            INT32 => each(data, big_endian, |bytes| f64::from(i32::from_le_bytes(bytes))),
+            UINT32 => each(data, big_endian, |bytes| f64::from(u32::from_le_bytes(bytes))),
+            SINGLE => each(data, big_endian, |bytes| f64::from(f32::from_le_bytes(bytes))),
+            DOUBLE => each(data, big_endian, f64::from_le_bytes),
+            INT64 => each(data, big_endian, |bytes| i64::from_le_bytes(bytes) as f64),
+            UINT64 => each(data, big_endian, |bytes| u64::from_le_bytes(bytes) as f64),
             _ => return Err(format!("holds numbers of unknown type {kind}")),
-        })
-    }
-
-    /// `data` cut into numbers of `N` bytes, brought to little endian.
-    fn each<const N: usize>(&self, data: &[u8], number: impl Fn([u8; N]) -> f64) -> Vec<f64> {
-        let (chunks, _) = data.as_chunks::<N>();
-        let in_order = |chunk: &[u8; N]| {
-            let mut bytes = *chunk;
-            if self.big_endian {
-                bytes.reverse();
-            }
-            bytes
         };
-        chunks.iter().map(|chunk| number(in_order(chunk))).collect()
+        Ok(Some((name, numbers)))
     }
 
     fn u32(&mut self) -> Parsed<u32> {

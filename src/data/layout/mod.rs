@@ -3,20 +3,20 @@
 //! One file per layout turns what is on disk into rows; the rest is shared:
 //!
 //! ```text
-//! detect ─▶ glas | cub | oxford_flowers | oxford_pets | voc | coco | folders | folds | table | wsol
-//!                │ list files (list, mat)
-//!                │ where a path leads (path, search)
-//!                ▼
-//!              builder ─▶ Dataset { samples, notes, problems }
+//! open ─▶ glas | cub | oxford_flowers | oxford_pets | voc | coco | folders | folds | table | wsol
+//!   │          │ list files (list, mat)
+//!   ▼          │ where a path leads (path, search)
+//! lacking      ▼
+//!            builder ─▶ Dataset { samples, notes, problems }
 //! ```
 
 mod builder;
 mod coco;
 mod cub;
-mod detect;
 mod folders;
 mod folds;
 mod glas;
+mod lacking;
 mod list;
 mod mat;
 mod oxford_flowers;
@@ -39,8 +39,8 @@ use serde::{Deserialize, Serialize};
 
 use self::builder::Builder;
 pub use self::path::is_image;
-use super::{Dataset, Split, mask::MaskRule};
-use crate::error::{Error, Result};
+use super::{Dataset, Split, mask::MaskRule, problem::refusal};
+use crate::error::Result;
 
 /// A way of arranging images, labels and masks on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,56 +95,46 @@ impl Layout {
         Self::Table,
         Self::Folders,
     ];
-
-    /// The name used in flags and output, as in `oxford-flowers`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Glas => "glas",
-            Self::Cub => "cub",
-            Self::OxfordFlowers => "oxford-flowers",
-            Self::OxfordPets => "oxford-pets",
-            Self::Voc => "voc",
-            Self::Coco => "coco",
-            Self::Folders => "folders",
-            Self::Folds => "folds",
-            Self::Table => "table",
-            Self::Wsol => "wsol",
-        }
-    }
 }
 
+/// As in flags and in output: `oxford-flowers`.
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        self.serialize(f)
     }
 }
 
-/// Reads the dataset at `path`, see [`Dataset::open`].
-pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Dataset> {
-    let path = path::absolute(path)?;
-    if !path.exists() {
-        return Err(Error::Data {
-            path,
-            problem: "dataset does not exist".to_owned(),
-            remedy: "check the path".to_owned(),
-        });
+impl Dataset {
+    /// Reads the dataset at `path`: lists, labels and which files exist, but no pixels.
+    ///
+    /// Problems are collected in [`Dataset::problems`]; the only error is a dataset
+    /// whose layout cannot be told, or in which nothing is usable.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let path = path::absolute(path)?;
+        if !path.exists() {
+            return Err(refusal(&path, "dataset does not exist", "check the path"));
+        }
+        let images = options.images.as_deref().map(path::absolute).transpose()?;
+        if let Some(images) = images.as_ref().filter(|images| !images.is_dir()) {
+            let remedy = "name an existing folder with `--images DIR`";
+            return Err(refusal(images, "there is no such folder of images", remedy));
+        }
+        let options = OpenOptions { images, ..options.clone() };
+        let builder = match options.layout {
+            Some(layout) => {
+                read(layout, &path, &options).ok_or_else(|| lacking::one(&path, layout))?
+            }
+            None => Layout::ALL
+                .into_iter()
+                .find_map(|layout| read(layout, &path, &options))
+                .ok_or_else(|| lacking::every(&path))?,
+        };
+        builder.finish(options.mask_rule)
     }
-    if let Some(images) = options.images.as_deref().filter(|images| !images.is_dir()) {
-        return Err(Error::Data {
-            path: path::absolute(images)?,
-            problem: "there is no such folder of images".to_owned(),
-            remedy: "name an existing folder with `--images DIR`".to_owned(),
-        });
-    }
-    let layout = match options.layout {
-        Some(layout) => layout,
-        None => detect::detect(&path)?,
-    };
-    let builder = read(layout, &path, options)?;
-    builder.finish(options.mask_rule)
 }
 
-fn read(layout: Layout, path: &Path, options: &OpenOptions) -> Result<Builder> {
+/// What `path` holds, if it has this layout.
+fn read(layout: Layout, path: &Path, options: &OpenOptions) -> Option<Builder> {
     match layout {
         Layout::Glas => glas::read(path),
         Layout::Cub => cub::read(path),
@@ -152,10 +142,10 @@ fn read(layout: Layout, path: &Path, options: &OpenOptions) -> Result<Builder> {
         Layout::OxfordPets => oxford_pets::read(path),
         Layout::Voc => voc::read(path),
         Layout::Coco => coco::read(path),
-        Layout::Folders => folders::read(path, !options.no_mask_names),
-        Layout::Folds => folds::read(path, options.images.as_deref()),
-        Layout::Table => table::read(path, options.images.as_deref()),
-        Layout::Wsol => wsol::read(path, options.images.as_deref()),
+        Layout::Folders => folders::read(path, options),
+        Layout::Folds => folds::read(path, options),
+        Layout::Table => table::read(path, options),
+        Layout::Wsol => wsol::read(path, options),
     }
 }
 
@@ -183,7 +173,7 @@ mod tests {
     #[test]
     fn a_layout_has_one_name_in_flags_and_output() {
         for layout in Layout::ALL {
-            assert_eq!(serde_json::to_value(layout).unwrap(), layout.name());
+            assert_eq!(serde_json::to_value(layout).unwrap(), layout.to_string());
         }
     }
 

@@ -8,87 +8,75 @@
 //!
 //! Classes are named as in the paper's folds: by number, from 0.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
 use super::{
     Layout,
-    builder::{Builder, Entry, Origin},
-    detect, mat, path,
+    builder::{Builder, Origin},
+    mat, path,
 };
-use crate::{
-    data::{
-        MaskRule, Split,
-        problem::{Problem, ProblemKind},
-    },
-    error::Result,
-};
+use crate::data::{MaskRule, Split, Truth, problem::ProblemKind};
 
 const SPLITS: [(&str, Split); 3] =
     [("trnid", Split::Train), ("valid", Split::Valid), ("tstid", Split::Test)];
 
-/// The folder that holds the `.mat` files: `path` or a folder in it.
-pub(super) fn home(path: &Path) -> Option<PathBuf> {
-    path::here_or_below(path, |folder| {
+pub(super) fn read(path: &Path) -> Option<Builder> {
+    let root = path::here_or_below(path, |folder| {
         ["imagelabels.mat", "setid.mat"].iter().all(|list| folder.join(list).is_file())
-    })
-}
-
-pub(super) fn read(path: &Path) -> Result<Builder> {
-    let root = home(path).ok_or_else(|| detect::lacks(path, Layout::OxfordFlowers))?;
+    })?;
     let mut builder = Builder::new(Layout::OxfordFlowers, &root);
     builder.mask_rule = MaskRule::NotBlue;
     let has_masks = root.join("segmim").is_dir();
     if !has_masks {
         builder.note("no `segmim/` found; it is a download of its own, to be put beside `jpg/`");
     }
-    let labels = read_array(&mut builder, &root.join("imagelabels.mat"), "labels");
-    let sets = root.join("setid.mat");
+    let labels = read_array(&mut builder, &Origin::file(&root.join("imagelabels.mat")), "labels");
+    let sets = Origin::file(&root.join("setid.mat"));
     let mut listed = 0;
     for (name, split) in SPLITS {
         for number in read_array(&mut builder, &sets, name) {
             listed += 1;
-            add(&mut builder, split, number, &labels, has_masks);
+            add(&mut builder, &sets, split, number, &labels, has_masks);
         }
     }
     if listed < labels.len() {
         builder.note(format!("labelled images that are in no split: {}", labels.len() - listed));
     }
-    Ok(builder)
+    Some(builder)
 }
 
 /// One array of a list file; none, and a problem, if it cannot be read.
-fn read_array(builder: &mut Builder, file: &Path, name: &str) -> Vec<f64> {
+fn read_array(builder: &mut Builder, list: &Origin, name: &str) -> Vec<f64> {
     let missing = || format!("has no array `{name}`");
-    let array = mat::read(file)
-        .and_then(|mut arrays: BTreeMap<_, _>| arrays.remove(name).ok_or_else(missing));
-    array.unwrap_or_else(|reason| {
-        builder.problem(Problem::of_file(ProblemKind::UnreadableList, file, reason));
-        Vec::new()
-    })
+    let array =
+        mat::read(&list.file).and_then(|mut arrays| arrays.remove(name).ok_or_else(missing));
+    builder.readable(list, array).unwrap_or_default()
 }
 
-fn add(builder: &mut Builder, split: Split, number: f64, labels: &[f64], has_masks: bool) {
-    let origin = Origin::file(&builder.root.join("setid.mat"));
+fn add(
+    builder: &mut Builder,
+    sets: &Origin,
+    split: Split,
+    number: f64,
+    labels: &[f64],
+    has_masks: bool,
+) -> Option<()> {
     // Not a number, negative or fractional: all compare unequal to what they are cut to.
     let index = number as usize;
     let label = labels.get(index.wrapping_sub(1)).copied().filter(|_| index as f64 == number);
     let Some(label) = label else {
         let text = format!("image {number} of `{split}` has no label in `imagelabels.mat`");
-        builder.problem(origin.problem(ProblemKind::BadRow, text));
-        return;
+        return builder.problem(sets, ProblemKind::BadRow, text);
     };
     if !(1.0..=1e6).contains(&label) || label.fract() != 0.0 {
         let text = format!("image {number} has label {label}, not a class number");
-        builder.problem(origin.problem(ProblemKind::UnknownClass, text));
-        return;
+        return builder.problem(sets, ProblemKind::UnknownClass, text);
     }
     let image = builder.root.join(format!("jpg/image_{index:05}.jpg"));
     let mask = has_masks.then(|| builder.root.join(format!("segmim/segmim_{index:05}.jpg")));
     let class = (label as u64 - 1).to_string();
-    builder.add(Entry::new(split, class, image, mask.into_iter().collect(), origin));
+    let truth = Truth { masks: mask.into_iter().collect(), ..Truth::default() };
+    builder.add(sets, split, &class, &image, truth)
 }
 
 #[cfg(test)]

@@ -6,55 +6,40 @@
 //! annotations/trimaps/Abyssinian_100.png 1 pet, 2 background, 3 border
 //! ```
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
 use super::{
     Layout,
-    builder::{Builder, Entry, Origin},
-    detect,
+    builder::Builder,
     list::{self, Row},
     path,
 };
-use crate::{
-    data::{MaskRule, Split, problem::ProblemKind},
-    error::Result,
-};
+use crate::data::{MaskRule, Split, Truth, problem::ProblemKind};
 
 const LISTS: [(&str, Split); 2] = [("trainval.txt", Split::Train), ("test.txt", Split::Test)];
 
-/// The folder that holds `images/` and `annotations/`: `path` or a folder in it.
-pub(super) fn home(path: &Path) -> Option<PathBuf> {
-    path::here_or_below(path, |folder| {
+pub(super) fn read(path: &Path) -> Option<Builder> {
+    let root = path::here_or_below(path, |folder| {
         folder.join("images").is_dir() && folder.join("annotations/trainval.txt").is_file()
-    })
-}
-
-pub(super) fn read(path: &Path) -> Result<Builder> {
-    let root = home(path).ok_or_else(|| detect::lacks(path, Layout::OxfordPets))?;
+    })?;
     let mut builder = Builder::new(Layout::OxfordPets, &root);
     builder.mask_rule = MaskRule::Trimap;
     let mut rows = Vec::new();
     for (name, split) in LISTS {
         let list = root.join("annotations").join(name);
         if list.is_file() {
-            let of_list = list::keyed(&mut builder, &list).into_iter();
-            rows.extend(of_list.map(|row| (split, Origin::line(&list, row.line), row)));
+            rows.extend(list::keyed(&mut builder, &list).into_iter().map(|row| (split, row)));
         } else {
             builder.note(format!("no `annotations/{name}` found: no such images"));
         }
     }
     // A comment may head the list.
-    rows.retain(|(_, _, row)| !row.get(0).starts_with('#'));
+    rows.retain(|(_, row)| !row.get(0).starts_with('#'));
     builder.classes = Some(official_order(&rows));
-    for (split, origin, row) in rows {
-        if let Some(entry) = entry(&mut builder, split, &row, origin) {
-            builder.add(entry);
-        }
+    for (split, row) in &rows {
+        add(&mut builder, *split, row);
     }
-    Ok(builder)
+    Some(builder)
 }
 
 /// The breed in the name of an image, and the number of the image.
@@ -68,8 +53,8 @@ fn number(row: &Row) -> Option<u32> {
 }
 
 /// Breeds in the order of their numbers, once each.
-fn official_order(rows: &[(Split, Origin, Row)]) -> Vec<String> {
-    let numbered = rows.iter().filter_map(|(_, _, row)| Some((number(row)?, breed(row.get(0))?)));
+fn official_order(rows: &[(Split, Row)]) -> Vec<String> {
+    let numbered = rows.iter().filter_map(|(_, row)| Some((number(row)?, breed(row.get(0))?)));
     let mut first: BTreeMap<&str, u32> = BTreeMap::new();
     for (number, breed) in numbered {
         first.entry(breed).or_insert(number);
@@ -79,20 +64,20 @@ fn official_order(rows: &[(Split, Origin, Row)]) -> Vec<String> {
     breeds.into_iter().map(|(_, breed)| breed.to_owned()).collect()
 }
 
-fn entry(builder: &mut Builder, split: Split, row: &Row, origin: Origin) -> Option<Entry> {
+fn add(builder: &mut Builder, split: Split, row: &Row) -> Option<()> {
     let name = row.get(0);
     let (Some(class), Some(_)) = (breed(name), number(row)) else {
         let text = format!("`{name} {}` is not `Breed_1 class species breed`", row.get(1));
-        return builder.reject(&origin, ProblemKind::BadRow, text);
+        return builder.problem(&row.origin, ProblemKind::BadRow, text);
     };
     let root = builder.root.clone();
-    let image = builder.resolve(&root.join("images"), &format!("{name}.jpg"), &origin)?;
+    let image = builder.resolve(&root.join("images"), &format!("{name}.jpg"), &row.origin)?;
     let trimaps = root.join("annotations/trimaps");
     let masks = match trimaps.is_dir() {
-        true => vec![builder.resolve(&trimaps, &format!("{name}.png"), &origin)?],
+        true => vec![builder.resolve(&trimaps, &format!("{name}.png"), &row.origin)?],
         false => Vec::new(),
     };
-    Some(Entry::new(split, class, image, masks, origin))
+    builder.add(&row.origin, split, class, &image, Truth { masks, ..Truth::default() })
 }
 
 #[cfg(test)]

@@ -15,15 +15,13 @@ use std::{
 };
 
 use super::{
-    Layout,
-    builder::{Builder, Entry, Origin},
-    detect,
+    Layout, OpenOptions,
+    builder::Builder,
     list::{self, Row},
     path, split_named, split_of_file,
 };
 use crate::{
     data::{Split, problem::ProblemKind},
-    error::Result,
     regular,
 };
 
@@ -115,47 +113,26 @@ fn list_files(path: &Path) -> Vec<PathBuf> {
     files.into_iter().filter(is_list).collect()
 }
 
-/// The files at `path` that have a header: itself, or those in it.
-pub(super) fn lists(path: &Path) -> Vec<(PathBuf, Columns)> {
+pub(super) fn read(path: &Path, options: &OpenOptions) -> Option<Builder> {
     let with_columns = |path: PathBuf| Columns::of_file(&path).map(|columns| (path, columns));
-    list_files(path).into_iter().filter_map(with_columns).collect()
-}
-
-pub(super) fn read(path: &Path, images: Option<&Path>) -> Result<Builder> {
-    let lists = lists(path);
-    let Some((first, _)) = lists.first() else {
-        return Err(detect::lacks(path, Layout::Table));
-    };
-    let folder = first.parent().expect("a file is in a folder").to_owned();
-    let mut builder = Builder::new(Layout::Table, &folder);
-    if let Some(images) = images {
-        builder.root = path::absolute(images)?;
+    let lists: Vec<_> = list_files(path).into_iter().filter_map(with_columns).collect();
+    let folder = lists.first()?.0.parent()?;
+    let mut builder = Builder::new(Layout::Table, options.images.as_deref().unwrap_or(folder));
+    if options.images.is_some() {
         builder.note(format!("images are read from `{}`", builder.root.display()));
     }
     for (list, columns) in &lists {
-        read_list(&mut builder, list, columns);
-    }
-    Ok(builder)
-}
-
-fn read_list(builder: &mut Builder, list: &Path, columns: &Columns) {
-    let split = split_of_file(list).unwrap_or(Split::Train);
-    let rows = list::separated(builder, list, columns.delimiter, b'"');
-    for row in rows.iter().skip(1) {
-        let origin = Origin::line(list, row.line);
-        if let Some(entry) = entry(builder, columns, split, row, origin) {
-            builder.add(entry);
+        let split = split_of_file(list).unwrap_or(Split::Train);
+        let rows = list::separated(&mut builder, list, columns.delimiter, b'"');
+        // The first row is the header.
+        for row in rows.iter().skip(1) {
+            add(&mut builder, columns, split, row);
         }
     }
+    Some(builder)
 }
 
-fn entry(
-    builder: &mut Builder,
-    columns: &Columns,
-    split: Split,
-    row: &Row,
-    origin: Origin,
-) -> Option<Entry> {
+fn add(builder: &mut Builder, columns: &Columns, split: Split, row: &Row) -> Option<()> {
     let image = row.get(columns.image);
     let split_name = columns.split.map(|column| row.get(column));
     let split = split_name.map_or(Some(split), split_named);
@@ -166,13 +143,10 @@ fn entry(
             }
             Some(_) => "there is no image in this row".to_owned(),
         };
-        return builder.reject(&origin, ProblemKind::BadRow, text);
+        return builder.problem(&row.origin, ProblemKind::BadRow, text);
     };
-    let root = builder.root.clone();
-    let image = builder.resolve(&root, image, &origin)?;
-    let masks =
-        builder.resolve_masks(&root, columns.mask.map_or("", |column| row.get(column)), &origin)?;
-    Some(Entry::new(split, row.get(columns.label), image, masks, origin))
+    let masks = columns.mask.map_or("", |column| row.get(column));
+    builder.add_written(&row.origin, split, row.get(columns.label), image, masks)
 }
 
 #[cfg(test)]

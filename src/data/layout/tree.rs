@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use image::{GrayImage, ImageFormat, Luma, Rgb, RgbImage};
+use image::{DynamicImage, GrayImage, ImageFormat, Luma, Rgb, RgbImage};
 use tempfile::TempDir;
 
 use crate::{
@@ -30,41 +30,32 @@ impl Tree {
 
     /// Adds a PNG, whatever the extension, whose colour depends on its name.
     pub(crate) fn png(self, name: &str, width: u32, height: u32) -> Self {
-        let sum = name.bytes().fold(7_u32, |sum, byte| sum.wrapping_mul(31) + u32::from(byte));
-        let colour = Rgb([sum as u8, (sum >> 8) as u8, (sum >> 16) as u8]);
-        let target = self.parent_of(name);
-        RgbImage::from_pixel(width, height, colour)
-            .save_with_format(target, ImageFormat::Png)
-            .unwrap();
-        self
+        let [red, green, blue, _] = number_of(name).to_le_bytes();
+        self.save(name, RgbImage::from_pixel(width, height, Rgb([red, green, blue])))
     }
 
     /// Adds a PNG, whatever the extension, of as many colours as a photo has.
     pub(crate) fn noise(self, name: &str, width: u32, height: u32) -> Self {
-        let sum = name.bytes().fold(7_u32, |sum, byte| sum.wrapping_mul(31) + u32::from(byte));
+        let sum = number_of(name);
         let level = |x: u32, y: u32, by: u32| ((x * 37 + y * 91 + sum) * by % 251) as u8;
-        let target = self.parent_of(name);
-        RgbImage::from_fn(width, height, |x, y| Rgb([level(x, y, 1), level(y, x, 3), x as u8]))
-            .save_with_format(target, ImageFormat::Png)
-            .unwrap();
-        self
+        let pixel = |x: u32, y: u32| Rgb([level(x, y, 1), level(y, x, 3), x as u8]);
+        self.save(name, RgbImage::from_fn(width, height, pixel))
     }
 
     /// Adds a grey PNG that is 255 in its left half and 0 in its right half.
     pub(crate) fn mask(self, name: &str, width: u32, height: u32) -> Self {
-        let target = self.parent_of(name);
-        GrayImage::from_fn(width, height, |x, _| Luma([if x < width / 2 { 255 } else { 0 }]))
-            .save_with_format(target, ImageFormat::Png)
-            .unwrap();
-        self
+        let pixel = |x: u32, _| Luma([if x < width / 2 { 255_u8 } else { 0 }]);
+        self.save(name, GrayImage::from_fn(width, height, pixel))
     }
 
     /// Adds a PNG of one grey level.
     pub(crate) fn grey(self, name: &str, width: u32, height: u32, level: u8) -> Self {
+        self.save(name, GrayImage::from_pixel(width, height, Luma([level])))
+    }
+
+    fn save(self, name: &str, picture: impl Into<DynamicImage>) -> Self {
         let target = self.parent_of(name);
-        GrayImage::from_pixel(width, height, Luma([level]))
-            .save_with_format(target, ImageFormat::Png)
-            .unwrap();
+        picture.into().save_with_format(target, ImageFormat::Png).unwrap();
         self
     }
 
@@ -97,7 +88,11 @@ impl Tree {
     }
 }
 
+fn number_of(name: &str) -> u32 {
+    name.bytes().fold(7_u32, |sum, byte| sum.wrapping_mul(31) + u32::from(byte))
+}
+
 /// The kinds of a dataset's problems, in the order they were found.
-pub(crate) fn kinds(dataset: &Dataset) -> Vec<&'static str> {
-    dataset.problems.iter().map(|problem| problem.kind.name()).collect()
+pub(crate) fn kinds(dataset: &Dataset) -> Vec<String> {
+    dataset.problems.iter().map(|problem| problem.kind.to_string()).collect()
 }

@@ -16,49 +16,36 @@ use std::{
 
 use super::{
     Layout,
-    builder::{Builder, Entry, Origin},
-    detect, list, path, split_named,
+    builder::{Builder, Origin},
+    list, path, split_named,
 };
-use crate::{
-    data::{MaskRule, Split, problem::ProblemKind},
-    error::Result,
-};
-
-/// The folder that holds `JPEGImages/`: `path`, or one or two folders down.
-pub(super) fn home(path: &Path) -> Option<PathBuf> {
-    let is_home = |folder: &PathBuf| {
-        folder.join("JPEGImages").is_dir() && folder.join("ImageSets/Main").is_dir()
-    };
-    let below = path::subfolders(path);
-    let further = below.iter().flat_map(|folder| path::subfolders(folder)).collect::<Vec<_>>();
-    std::iter::once(path.to_owned()).chain(below).chain(further).find(is_home)
-}
+use crate::data::{MaskRule, Split, Truth, problem::ProblemKind};
 
 /// Classes of an image that the lists of a split name.
 type Objects = BTreeMap<String, Vec<(String, bool)>>;
 
-pub(super) fn read(path: &Path) -> Result<Builder> {
-    let root = home(path).ok_or_else(|| detect::lacks(path, Layout::Voc))?;
+pub(super) fn read(path: &Path) -> Option<Builder> {
+    let is_home = |folder: &PathBuf| {
+        folder.join("JPEGImages").is_dir() && folder.join("ImageSets/Main").is_dir()
+    };
+    let root = path::here_or_below(path, is_home).or_else(|| {
+        path::subfolders(path).iter().find_map(|below| path::here_or_below(below, is_home))
+    })?;
     let mut builder = Builder::new(Layout::Voc, &root);
     builder.mask_rule = MaskRule::Void255;
     let sets = read_lists(&mut builder, &root.join("ImageSets/Main"));
-    // Of most years the labels of the test images were never published.
-    let val_is_scored = !sets.contains_key(&Split::Test) && sets.contains_key(&Split::Train);
-    if val_is_scored && sets.contains_key(&Split::Valid) {
-        builder.note("`val` is scored as the `test` split, since there is no list of test images");
-    }
+    let splits: Vec<Split> = sets.keys().copied().collect();
+    let scored = builder.scored_split(&splits, "there is no list of test images");
     let (mut several, mut images) = (0, 0);
     for (split, objects) in sets {
-        let split = if split == Split::Valid && val_is_scored { Split::Test } else { split };
+        let split = scored(split);
         for (name, classes) in objects {
             images += 1;
             let [(class, true)] = &classes[..] else {
                 several += 1;
                 continue;
             };
-            if let Some(entry) = entry(&mut builder, split, &name, class) {
-                builder.add(entry);
-            }
+            add(&mut builder, split, &name, class);
         }
     }
     if several > 0 {
@@ -67,7 +54,7 @@ pub(super) fn read(path: &Path) -> Result<Builder> {
              seen: {several} of {images}"
         ));
     }
-    Ok(builder)
+    Some(builder)
 }
 
 /// What the lists `<class>_<split>.txt` say.
@@ -84,9 +71,8 @@ fn read_lists(builder: &mut Builder, folder: &Path) -> BTreeMap<Split, Objects> 
                 "0" => false,
                 "-1" => continue,
                 other => {
-                    let origin = Origin::line(&list, row.line);
                     let text = format!("`{other}` is not 1, 0 or -1");
-                    builder.problem(origin.problem(ProblemKind::BadRow, text));
+                    builder.problem(&row.origin, ProblemKind::BadRow, text);
                     continue;
                 }
             };
@@ -97,7 +83,7 @@ fn read_lists(builder: &mut Builder, folder: &Path) -> BTreeMap<Split, Objects> 
     sets
 }
 
-fn entry(builder: &mut Builder, split: Split, name: &str, class: &str) -> Option<Entry> {
+fn add(builder: &mut Builder, split: Split, name: &str, class: &str) -> Option<()> {
     let root = builder.root.clone();
     let origin = Origin::file(&root.join("ImageSets/Main").join(format!("{class}_{split}.txt")));
     let image = builder.resolve(&root.join("JPEGImages"), &format!("{name}.jpg"), &origin)?;
@@ -106,7 +92,7 @@ fn entry(builder: &mut Builder, split: Split, name: &str, class: &str) -> Option
         .into_iter()
         .filter_map(|folder| builder.image_named(&root.join(folder), name));
     let masks = masks.take(1).collect();
-    Some(Entry::new(split, class, image, masks, origin))
+    builder.add(&origin, split, class, &image, Truth { masks, ..Truth::default() })
 }
 
 #[cfg(test)]

@@ -23,25 +23,21 @@ pub(super) fn in_order(names: impl Iterator<Item = String>) -> Vec<String> {
 /// Finds classes that cannot be learned, or cannot be told from another.
 pub(super) fn check_classes(dataset: &mut Dataset) {
     let counts = Split::ALL.map(|split| dataset.class_counts(split));
-    let root = dataset.root.clone();
     let mut found = Vec::new();
     for (label, name) in dataset.classes.iter().enumerate() {
-        let [train, valid, test] = [counts[0][label], counts[1][label], counts[2][label]];
-        let problem = if train + valid + test == 0 {
-            (ProblemKind::EmptyClass, format!("class `{name}` has no image"))
+        let [train, valid, test] = counts.each_ref().map(|counts| counts[label]);
+        if train + valid + test == 0 {
+            found.push((ProblemKind::EmptyClass, format!("class `{name}` has no image")));
         } else if train == 0 && !dataset.train.is_empty() {
             let text =
                 format!("class `{name}` is in {valid} valid and {test} test but 0 train images");
-            (ProblemKind::UnseenClass, text)
-        } else {
-            continue;
-        };
-        found.push(Problem::of_file(problem.0, &root, problem.1));
+            found.push((ProblemKind::UnseenClass, text));
+        }
     }
     if let [name] = &dataset.classes[..] {
-        let text = format!("all images are of class `{name}`");
-        found.push(Problem::of_file(ProblemKind::SingleClass, &root, text));
+        found.push((ProblemKind::SingleClass, format!("all images are of class `{name}`")));
     }
+    let found = found.into_iter().map(|(kind, text)| Problem::of_file(kind, &dataset.root, text));
     dataset.problems.extend(found);
 }
 

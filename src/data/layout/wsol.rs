@@ -9,22 +9,15 @@
 //! Splits are `train`, `val` and `test`; the survey of histology data divides
 //! `val` into `valcl` and `valpx`, which are read as one.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
 use super::{
-    Layout,
-    builder::{Builder, Entry, Origin},
-    detect,
+    Layout, OpenOptions,
+    builder::Builder,
     folds::use_images,
     list::{self, Row},
 };
-use crate::{
-    data::{PixelBox, Split, problem::ProblemKind},
-    error::Result,
-};
+use crate::data::{PixelBox, Split, Truth, problem::ProblemKind};
 
 const FOLDERS: [(&str, Split); 5] = [
     ("train", Split::Train),
@@ -36,10 +29,11 @@ const FOLDERS: [(&str, Split); 5] = [
 
 /// What the lists say about one image.
 struct Listed {
+    /// Of the list of images.
+    row: Row,
     split: Split,
     label: String,
     places: Vec<Localization>,
-    origin: Origin,
 }
 
 /// A row of `localization.txt`.
@@ -49,20 +43,14 @@ enum Localization {
     Mask { mask: String, ignore: String },
 }
 
-/// The split folders at `path` that hold metadata.
-pub(super) fn folders(path: &Path) -> Vec<(PathBuf, Split)> {
-    let folder = |(name, split): (&str, Split)| (path.join(name), split);
-    let has_ids = |(folder, _): &(PathBuf, Split)| folder.join("image_ids.txt").is_file();
-    FOLDERS.map(folder).into_iter().filter(has_ids).collect()
-}
-
-pub(super) fn read(path: &Path, images: Option<&Path>) -> Result<Builder> {
-    let folders = folders(path);
+pub(super) fn read(path: &Path, options: &OpenOptions) -> Option<Builder> {
+    let mut folders = FOLDERS.map(|(name, split)| (path.join(name), split)).to_vec();
+    folders.retain(|(folder, _)| folder.join("image_ids.txt").is_file());
     if folders.is_empty() {
-        return Err(detect::lacks(path, Layout::Wsol));
+        return None;
     }
     let mut builder = Builder::new(Layout::Wsol, path);
-    let mut listed: Vec<(String, Listed)> = Vec::new();
+    let mut listed: Vec<Listed> = Vec::new();
     for (folder, split) in &folders {
         let found = read_folder(&mut builder, folder, *split);
         if folder.ends_with("valpx") {
@@ -71,42 +59,40 @@ pub(super) fn read(path: &Path, images: Option<&Path>) -> Result<Builder> {
             listed.extend(found);
         }
     }
-    let written: Vec<&str> = listed.iter().map(|(id, _)| id.as_str()).collect();
-    use_images(&mut builder, path, images, &written)?;
-    for (id, listed) in listed {
-        if let Some(entry) = entry(&mut builder, &id, listed) {
-            builder.add(entry);
-        }
+    let written: Vec<&str> = listed.iter().map(|image| image.row.get(0)).collect();
+    use_images(&mut builder, path, options, &written);
+    for image in listed {
+        add(&mut builder, image);
     }
-    Ok(builder)
+    Some(builder)
 }
 
 /// Images of `valpx` that `valcl` has too are the same images with more known about them.
-fn merge(listed: &mut Vec<(String, Listed)>, found: Vec<(String, Listed)>) {
-    let valid = listed.iter().enumerate().filter(|(_, (_, known))| known.split == Split::Valid);
-    let index: BTreeMap<String, usize> = valid.map(|(at, (id, _))| (id.clone(), at)).collect();
-    for (id, new) in found {
-        match index.get(&id) {
-            Some(&at) if listed[at].1.places.is_empty() => listed[at].1.places = new.places,
+fn merge(listed: &mut Vec<Listed>, found: Vec<Listed>) {
+    let valid = listed.iter().enumerate().filter(|(_, known)| known.split == Split::Valid);
+    let index: BTreeMap<String, usize> =
+        valid.map(|(at, known)| (known.row.get(0).to_owned(), at)).collect();
+    for new in found {
+        match index.get(new.row.get(0)) {
+            Some(&at) if listed[at].places.is_empty() => listed[at].places = new.places,
             Some(_) => {}
-            None => listed.push((id, new)),
+            None => listed.push(new),
         }
     }
 }
 
-fn read_folder(builder: &mut Builder, folder: &Path, split: Split) -> Vec<(String, Listed)> {
+fn read_folder(builder: &mut Builder, folder: &Path, split: Split) -> Vec<Listed> {
     let labels = folder.join("class_labels.txt");
     let rows = list::separated(builder, &labels, b',', b'"');
     let label_of: BTreeMap<&str, &str> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     let places = read_localizations(builder, &folder.join("localization.txt"));
-    let ids = folder.join("image_ids.txt");
     let listed = |row: Row| {
-        let id = row.get(0);
-        let label = label_of.get(id).copied().unwrap_or_default().to_owned();
-        let places = places.get(id).cloned().unwrap_or_default();
-        (id.to_owned(), Listed { split, label, places, origin: Origin::line(&ids, row.line) })
+        let label = label_of.get(row.get(0)).copied().unwrap_or_default().to_owned();
+        let places = places.get(row.get(0)).cloned().unwrap_or_default();
+        Listed { row, split, label, places }
     };
-    list::separated(builder, &ids, b',', b'"').into_iter().map(listed).collect()
+    let ids = list::separated(builder, &folder.join("image_ids.txt"), b',', b'"');
+    ids.into_iter().map(listed).collect()
 }
 
 fn read_localizations(builder: &mut Builder, list: &Path) -> BTreeMap<String, Vec<Localization>> {
@@ -119,7 +105,7 @@ fn read_localizations(builder: &mut Builder, list: &Path) -> BTreeMap<String, Ve
             Some(place) => places.entry(row.get(0).to_owned()).or_default().push(place),
             None => {
                 let text = "expected `image,x0,y0,x1,y1` or `image,mask,ignore`";
-                builder.problem(Origin::line(list, row.line).problem(ProblemKind::BadRow, text));
+                builder.problem(&row.origin, ProblemKind::BadRow, text);
             }
         }
     }
@@ -128,11 +114,8 @@ fn read_localizations(builder: &mut Builder, list: &Path) -> BTreeMap<String, Ve
 
 fn parse_localization(row: &Row) -> Option<Localization> {
     match &row.fields[1..] {
-        [mask] if !mask.is_empty() => {
-            Some(Localization::Mask { mask: mask.clone(), ignore: String::new() })
-        }
-        [mask, ignore] if !mask.is_empty() => {
-            Some(Localization::Mask { mask: mask.clone(), ignore: ignore.clone() })
+        [mask] | [mask, _] if !mask.is_empty() => {
+            Some(Localization::Mask { mask: mask.clone(), ignore: row.get(2).to_owned() })
         }
         [_, _, _, _] => {
             let corner = |at: usize| row.get(at).parse().ok().filter(|n: &f32| n.is_finite());
@@ -143,23 +126,23 @@ fn parse_localization(row: &Row) -> Option<Localization> {
     }
 }
 
-fn entry(builder: &mut Builder, id: &str, listed: Listed) -> Option<Entry> {
-    let Listed { split, label, places, origin } = listed;
+fn add(builder: &mut Builder, listed: Listed) -> Option<()> {
+    let Listed { row, split, label, places } = listed;
     let root = builder.root.clone();
-    let image = builder.resolve(&root, id, &origin)?;
-    let (mut masks, mut ignored, mut boxes) = (Vec::new(), None, Vec::new());
+    let image = builder.resolve(&root, row.get(0), &row.origin)?;
+    let mut truth = Truth::default();
     for place in places {
         match place {
-            Localization::Box(found) => boxes.push(found),
+            Localization::Box(found) => truth.boxes.push(found),
             Localization::Mask { mask, ignore } => {
-                masks.push(builder.resolve(&root, &mask, &origin)?);
+                truth.masks.push(builder.resolve(&root, &mask, &row.origin)?);
                 if !ignore.is_empty() {
-                    ignored = Some(builder.resolve(&root, &ignore, &origin)?);
+                    truth.ignore = Some(builder.resolve(&root, &ignore, &row.origin)?);
                 }
             }
         }
     }
-    Some(Entry { ignore: ignored, boxes, ..Entry::new(split, label, image, masks, origin) })
+    builder.add(&row.origin, split, &label, &image, truth)
 }
 
 #[cfg(test)]

@@ -6,20 +6,37 @@
 
 mod cache;
 mod evaluation;
-mod prediction;
 mod supervised;
 mod supervision;
 mod training;
 
 use std::{any::Any, path::Path};
 
-pub use evaluation::{EvalImage, EvalImages, EvalLoader, EvalSettings, read_for_evaluation};
-pub use prediction::{Prefetch, Prepared, prefetch};
-pub use supervised::{SupervisedBatch, SupervisedLoader};
+pub use evaluation::{EvalImage, EvalImages, prefetch, read_for_evaluation};
+use image::RgbImage;
+pub use supervised::{SupervisedBatch, SupervisedEpoch, SupervisedLoader};
 pub use supervision::{Batches, Supervision};
-pub use training::{Batch, Epoch, TrainLoader, TrainSettings};
+pub use training::{Batch, Epoch, TrainLoader};
 
-use crate::error::Error;
+use super::{
+    image::{read_rgb, unusable},
+    preprocess::{Size, check_upscaled},
+};
+use crate::{
+    config::PreprocessConfig,
+    error::{Error, Result},
+};
+
+/// Decodes an image that is not too large once it is enlarged.
+fn read_to_enlarge(
+    path: &Path,
+    preprocess: &PreprocessConfig,
+    max_megapixels: u32,
+) -> Result<RgbImage> {
+    let image = read_rgb(path, max_megapixels)?;
+    check_upscaled(path, Size::of(&image), preprocess.upscale_short_side, max_megapixels)?;
+    Ok(image)
+}
 
 /// Names the file at which a worker panicked.
 ///
@@ -28,9 +45,6 @@ fn panicked(path: &Path, payload: &(dyn Any + Send)) -> Error {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let reason =
         text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
-    Error::Image {
-        path: path.to_owned(),
-        problem: format!("preparing the image failed unexpectedly ({reason})"),
-        remedy: "save the image anew or remove it, and please report this as a bug".to_owned(),
-    }
+    let problem = format!("preparing the image failed unexpectedly ({reason})");
+    unusable(path, problem, "save the image anew or remove it, and please report this as a bug")
 }

@@ -12,19 +12,22 @@ use std::{
 use image::{Rgb, RgbImage};
 use rayon::prelude::*;
 
-use super::{Batch, Batches, Epoch, Supervision, TrainLoader, TrainSettings};
+use super::{
+    Batch, Batches, Supervision, TrainLoader,
+    training::{Epoch, Source},
+};
 use crate::{
     collective::Part,
-    config::{AugmentConfig, Config, PreprocessConfig},
+    config::Config,
     data::{
         Dataset, MaskRule, Sample, Truth,
-        augment::{Jitter, Variation},
+        augment::Variation,
         image::read_size,
         mask::{self, Mask},
         preprocess::{Size, rescale, working_size},
+        problem::refusal,
     },
-    error::{Error, Result},
-    rng::{Purpose, Stream},
+    error::Result,
 };
 
 /// Images of one training step with the truth about each of their pixels.
@@ -48,54 +51,36 @@ impl AsRef<Batch> for SupervisedBatch {
 #[derive(Debug)]
 pub struct SupervisedLoader {
     images: TrainLoader,
-    masks: Arc<Masks>,
+    masks: Masks,
+    /// Training images that are left out.
+    without: usize,
 }
 
 /// What is needed to cut any mask as its image was cut in any epoch.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Masks {
-    samples: Arc<[Sample]>,
-    /// Training images that are left out.
-    without: usize,
+    source: Arc<Source>,
     rule: MaskRule,
-    preprocess: PreprocessConfig,
-    augment: AugmentConfig,
-    settings: TrainSettings,
 }
 
 impl Supervision for SupervisedLoader {
     type Batch = SupervisedBatch;
+    type Epoch = SupervisedEpoch;
     type Truth = Mask;
 
     /// Learns from the images that have a mask.
     fn open(dataset: &Dataset, config: &Config, workers: usize, part: Part) -> Result<Self> {
-        let Config { preprocess, augment, .. } = config;
         let with_mask = dataset.train.iter().filter(|sample| sample.truth.has_mask());
-        let samples: Arc<[Sample]> = with_mask.cloned().collect();
+        let samples: Vec<Sample> = with_mask.cloned().collect();
         if samples.is_empty() {
-            return Err(Error::Data {
-                path: dataset.root.clone(),
-                problem: "no training image has a mask, which full supervision learns from"
-                    .to_owned(),
-                remedy: "add masks, or train another `--method`".to_owned(),
-            });
+            let problem = "no training image has a mask, which full supervision learns from";
+            return Err(refusal(&dataset.root, problem, "add masks, or train another `--method`"));
         }
-        let settings = TrainSettings::new(config, workers, part);
-        let images = TrainLoader::new(
-            Arc::clone(&samples),
-            preprocess.clone(),
-            augment.clone(),
-            settings.clone(),
-        );
-        let masks = Masks {
-            without: dataset.train.len() - samples.len(),
-            samples,
-            rule: config.data.mask_rule.unwrap_or(dataset.mask_rule),
-            preprocess: preprocess.clone(),
-            augment: augment.clone(),
-            settings,
-        };
-        Ok(Self { images, masks: Arc::new(masks) })
+        let without = dataset.train.len() - samples.len();
+        let images = TrainLoader::new(samples, config, workers, part);
+        let rule = config.data.mask_rule.unwrap_or(dataset.mask_rule);
+        let masks = Masks { source: Arc::clone(&images.source), rule };
+        Ok(Self { images, masks, without })
     }
 
     fn masks_of(sample: &Sample) -> Vec<&Path> {
@@ -105,22 +90,18 @@ impl Supervision for SupervisedLoader {
     }
 
     fn note(&self) -> Option<String> {
-        let Masks { without, samples, .. } = &*self.masks;
-        (*without > 0)
-            .then(|| format!("learning from {} images; {without} more have no mask", samples.len()))
+        let Self { masks, without, .. } = self;
+        let with = masks.source.samples.len();
+        (*without > 0).then(|| format!("learning from {with} images; {without} more have no mask"))
     }
 
     fn batches(&self) -> usize {
         self.images.batches()
     }
 
-    fn epoch(
-        &self,
-        epoch: u64,
-        first_batch: usize,
-    ) -> impl Batches<Item = Result<SupervisedBatch>> + use<> {
-        let masks = Arc::clone(&self.masks);
-        SupervisedEpoch { images: self.images.epoch(epoch, first_batch), masks, epoch }
+    fn epoch(&self, epoch: u64, first_batch: usize) -> SupervisedEpoch {
+        let images = self.images.epoch(epoch, first_batch);
+        SupervisedEpoch { images, masks: self.masks.clone(), epoch }
     }
 
     fn truth(&self, sample: &Sample, size: Size) -> Result<Option<Mask>> {
@@ -129,9 +110,10 @@ impl Supervision for SupervisedLoader {
 }
 
 /// The batches of one epoch, each with its masks.
-struct SupervisedEpoch {
+#[derive(Debug)]
+pub struct SupervisedEpoch {
     images: Epoch,
-    masks: Arc<Masks>,
+    masks: Masks,
     epoch: u64,
 }
 
@@ -162,18 +144,18 @@ impl Masks {
 
     /// What is foreground and what is scored of one sample, cut and turned as its image.
     fn cut(&self, index: usize, epoch: u64) -> Result<[Vec<f32>; 2]> {
-        let sample = &self.samples[index];
-        let (width, height) = read_size(&sample.image, self.settings.max_megapixels)?;
+        let Source { samples, config, .. } = &*self.source;
+        let sample = &samples[index];
+        let (width, height) = read_size(&sample.image, config.data.max_megapixels)?;
         let mask = self.read(sample, Size { width, height })?;
         let mask = mask.expect("only samples with masks are learned from");
         let picture = picture(&mask);
-        let wanted = working_size(Size { width, height }, &self.preprocess);
+        let wanted = working_size(Size { width, height }, &config.preprocess);
         let picture = rescale(&picture, wanted).unwrap_or(picture);
 
         // The same draws as the image's; colours are not for masks.
-        let mut stream = Stream::new(self.settings.seed, Purpose::Augment, epoch, index as u64);
-        let drawn = Variation::draw(wanted, &self.preprocess, &self.augment, &mut stream);
-        let planes = Variation { jitter: Jitter { steps: Vec::new() }, ..drawn }.apply(&picture);
+        let drawn = self.source.variation(index, epoch, wanted);
+        let planes = Variation { colours: Vec::new(), ..drawn }.apply(&picture);
         let [foreground, ignored, _] = planes.channels();
         let marked = |&byte: &u8| f32::from(u8::from(byte >= 128));
         Ok([
@@ -183,7 +165,7 @@ impl Masks {
     }
 
     fn read(&self, sample: &Sample, size: Size) -> Result<Option<Mask>> {
-        let limit = self.settings.max_megapixels;
+        let limit = self.source.config.data.max_megapixels;
         mask::read(&sample.truth, self.rule, (size.width, size.height), limit)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use super::{Batch, TrainLoader, TrainSettings};
+use super::Batch;
 use crate::{
     collective::Part,
     config::Config,
@@ -18,28 +18,29 @@ pub trait Batches: Iterator {
 
 /// Where a method's supervision come from, and with them all it can see of the truth.
 ///
-/// Weak supervision is a matter of types: who learns from a [`TrainLoader`] is given
+/// Weak supervision is a matter of types: who learns from a [`TrainLoader`](super::TrainLoader) is given
 /// labels, in training and in validation, and has no way to ask for more.
 pub trait Supervision: Sized {
     /// What one step learns from.
     type Batch: AsRef<Batch>;
 
+    /// The batches of one epoch.
+    type Epoch: Batches<Item = Result<Self::Batch>>;
+
     /// What is known of a validation image.
     type Truth;
 
-    /// Opens a part of each batch of the training split; the settings must have passed
-    /// [`Config::check`].
+    /// Opens a part of each batch of the training split, loaded by so many threads; the settings
+    /// must have passed [`Config::check`].
     fn open(dataset: &Dataset, config: &Config, workers: usize, part: Part) -> Result<Self>;
 
     /// Batches in an epoch, a smaller last one included.
     fn batches(&self) -> usize;
 
-    /// The batches of one epoch from `first_batch` on.
-    fn epoch(
-        &self,
-        epoch: u64,
-        first_batch: usize,
-    ) -> impl Batches<Item = Result<Self::Batch>> + use<Self>;
+    /// The batches of one epoch from `first_batch` on, prepared ahead in the background.
+    ///
+    /// The first image that fails ends the epoch with an error that names its file.
+    fn epoch(&self, epoch: u64, first_batch: usize) -> Self::Epoch;
 
     /// What is known of a validation image of this size; none if nothing is.
     fn truth(&self, sample: &Sample, size: Size) -> Result<Option<Self::Truth>>;
@@ -52,30 +53,5 @@ pub trait Supervision: Sized {
     /// What the user should know about what is learned from.
     fn note(&self) -> Option<String> {
         None
-    }
-}
-
-/// Labels, and nothing else.
-impl Supervision for TrainLoader {
-    type Batch = Batch;
-    type Truth = usize;
-
-    fn open(dataset: &Dataset, config: &Config, workers: usize, part: Part) -> Result<Self> {
-        let Config { preprocess, augment, .. } = config;
-        let settings = TrainSettings::new(config, workers, part);
-        let samples = dataset.train.as_slice().into();
-        Ok(Self::new(samples, preprocess.clone(), augment.clone(), settings))
-    }
-
-    fn batches(&self) -> usize {
-        self.batches()
-    }
-
-    fn epoch(&self, epoch: u64, first_batch: usize) -> impl Batches<Item = Result<Batch>> + use<> {
-        self.epoch(epoch, first_batch)
-    }
-
-    fn truth(&self, sample: &Sample, _: Size) -> Result<Option<usize>> {
-        Ok(Some(sample.label))
     }
 }

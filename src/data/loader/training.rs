@@ -4,21 +4,19 @@ use std::{
     panic::resume_unwind,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
-    thread,
     time::Duration,
 };
 
 use image::RgbImage;
 
-use super::{Batches, cache::Cache, panicked};
+use super::{Batches, Supervision, cache::Cache, panicked, read_to_enlarge};
 use crate::{
     collective::Part,
-    config::{AugmentConfig, Config, PreprocessConfig},
+    config::Config,
     data::{
-        Sample,
+        Dataset, Sample,
         augment::{Variation, check_crop},
-        image::read_rgb,
-        preprocess::{Normalizer, Planes, Size, check_upscaled, rescale, working_size},
+        preprocess::{Normalizer, Planes, Size, rescale, working_size},
     },
     error::Result,
     ordered::{Ordered, Stopper},
@@ -48,23 +46,6 @@ pub struct Batch {
     pub blank: bool,
 }
 
-/// How training data is loaded; only `batch_size` and `seed` decide what is loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TrainSettings {
-    /// Images per batch; the last batch of an epoch may have fewer.
-    pub batch_size: usize,
-    /// Root of the random streams.
-    pub seed: u64,
-    /// Threads that decode and vary images, at least one.
-    pub workers: usize,
-    /// Memory for decoded images kept from one epoch to the next, in MiB; 0 keeps none.
-    pub cache_mib: usize,
-    /// Images above this many megapixels are refused.
-    pub max_megapixels: u32,
-    /// What of each batch is loaded; the others are other ranks'.
-    pub part: Part,
-}
-
 impl Batch {
     /// Images that count.
     pub fn count(&self) -> usize {
@@ -78,34 +59,19 @@ impl AsRef<Self> for Batch {
     }
 }
 
-impl TrainSettings {
-    /// What the settings of a run say.
-    pub fn new(config: &Config, workers: usize, part: Part) -> Self {
-        let Config { seed, data, train, .. } = config;
-        Self {
-            batch_size: train.batch_size,
-            seed: *seed,
-            workers,
-            cache_mib: data.cache_mib,
-            max_megapixels: data.max_megapixels,
-            part,
-        }
-    }
-}
-
 /// Loads the training split, epoch by epoch.
 #[derive(Debug)]
 pub struct TrainLoader {
-    source: Arc<Source>,
+    pub(super) source: Arc<Source>,
+    workers: usize,
+    part: Part,
 }
 
 /// What workers need to prepare any sample of any epoch.
 #[derive(Debug)]
-struct Source {
-    samples: Arc<[Sample]>,
-    preprocess: PreprocessConfig,
-    augment: AugmentConfig,
-    settings: TrainSettings,
+pub(super) struct Source {
+    pub(super) samples: Vec<Sample>,
+    pub(super) config: Config,
     normalizer: Normalizer,
     cache: Cache,
 }
@@ -118,35 +84,41 @@ struct Prepared {
 }
 
 impl TrainLoader {
-    /// Loads `samples`; the settings must have passed [`Config::check`](crate::config::Config).
-    pub fn new(
-        samples: Arc<[Sample]>,
-        preprocess: PreprocessConfig,
-        augment: AugmentConfig,
-        settings: TrainSettings,
-    ) -> Self {
-        assert!(settings.batch_size > 0, "Config::check lets no empty batch through");
-        let normalizer = Normalizer::new(preprocess.normalization);
-        let cache = Cache::new(samples.len(), settings.cache_mib);
-        Self {
-            source: Arc::new(Source { samples, preprocess, augment, settings, normalizer, cache }),
-        }
+    /// Loads a `part` of each batch of `samples`, by so many threads; the settings must have passed
+    /// [`Config::check`].
+    pub fn new(samples: Vec<Sample>, config: &Config, workers: usize, part: Part) -> Self {
+        assert!(config.train.batch_size > 0, "Config::check lets no empty batch through");
+        let normalizer = Normalizer::new(config.preprocess.normalization);
+        let cache = Cache::new(samples.len(), config.data.cache_mib);
+        let source = Source { samples, config: config.clone(), normalizer, cache };
+        Self { source: Arc::new(source), workers, part }
+    }
+}
+
+/// Labels, and nothing else.
+impl Supervision for TrainLoader {
+    type Batch = Batch;
+    type Epoch = Epoch;
+    type Truth = usize;
+
+    fn open(dataset: &Dataset, config: &Config, workers: usize, part: Part) -> Result<Self> {
+        Ok(Self::new(dataset.train.clone(), config, workers, part))
     }
 
-    /// Batches in an epoch, a smaller last one included.
-    pub fn batches(&self) -> usize {
-        self.source.samples.len().div_ceil(self.source.settings.batch_size)
+    fn batches(&self) -> usize {
+        self.source.samples.len().div_ceil(self.source.config.train.batch_size)
     }
 
-    /// The batches of one epoch from `first_batch` on, prepared ahead in the background.
-    ///
-    /// The first image that fails ends the epoch with an error that names its file.
-    pub fn epoch(&self, epoch: u64, first_batch: usize) -> Epoch {
-        let source = &self.source;
-        let TrainSettings { batch_size, workers, part, .. } = source.settings;
+    fn truth(&self, sample: &Sample, _: Size) -> Result<Option<usize>> {
+        Ok(Some(sample.label))
+    }
+
+    fn epoch(&self, epoch: u64, first_batch: usize) -> Epoch {
+        let (source, workers) = (&self.source, self.workers);
+        let batch_size = source.config.train.batch_size;
         let first = (first_batch.min(self.batches()) * batch_size).min(source.samples.len());
         let rest = source.order(epoch).split_off(first);
-        let mine = |batch: &[usize]| batch[part.range(batch.len())].to_vec();
+        let mine = |batch: &[usize]| batch[self.part.range(batch.len())].to_vec();
         let shares: Vec<Vec<usize>> = rest.chunks(batch_size).map(mine).collect();
 
         let images = Ordered::ahead(shares.concat(), workers, IMAGES_AHEAD * workers.max(1), {
@@ -169,7 +141,7 @@ impl Source {
     /// The order in which an epoch visits the samples.
     fn order(&self, epoch: u64) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.samples.len()).collect();
-        Stream::new(self.settings.seed, Purpose::Shuffle, epoch, 0).shuffle(&mut order);
+        Stream::new(self.config.seed, Purpose::Shuffle, epoch, 0).shuffle(&mut order);
         order
     }
 
@@ -181,19 +153,22 @@ impl Source {
             None => Arc::new(self.decode(path)?),
         };
         let size = Size::of(&decoded);
-        check_crop(path, size, &self.preprocess)?;
-        let mut stream = Stream::new(self.settings.seed, Purpose::Augment, epoch, sample as u64);
-        let variation = Variation::draw(size, &self.preprocess, &self.augment, &mut stream);
-        let planes = variation.apply(&decoded);
+        check_crop(path, size, &self.config.preprocess)?;
+        let planes = self.variation(sample, epoch, size).apply(&decoded);
         Ok(Prepared { planes, to_keep: self.cache.wants(sample, &decoded).then_some(decoded) })
     }
 
+    /// What is drawn for a sample, whose image has been brought to this size, in an epoch.
+    pub(super) fn variation(&self, sample: usize, epoch: u64, size: Size) -> Variation {
+        let Config { seed, preprocess, augment, .. } = &self.config;
+        let mut stream = Stream::new(*seed, Purpose::Augment, epoch, sample as u64);
+        Variation::draw(size, preprocess, augment, &mut stream)
+    }
+
     fn decode(&self, path: &Path) -> Result<RgbImage> {
-        let (short_side, limit) =
-            (self.preprocess.upscale_short_side, self.settings.max_megapixels);
-        let image = read_rgb(path, limit)?;
-        check_upscaled(path, Size::of(&image), short_side, limit)?;
-        let wanted = working_size(Size::of(&image), &self.preprocess);
+        let Config { preprocess, data, .. } = &self.config;
+        let image = read_to_enlarge(path, preprocess, data.max_megapixels)?;
+        let wanted = working_size(Size::of(&image), preprocess);
         Ok(rescale(&image, wanted).unwrap_or(image))
     }
 
@@ -203,7 +178,7 @@ impl Source {
         samples: Vec<usize>,
         images: &mut Ordered<usize, Result<Prepared>>,
     ) -> Option<Result<Batch>> {
-        let side = self.preprocess.crop as usize;
+        let side = self.config.preprocess.crop as usize;
         if samples.is_empty() {
             let (images, labels, samples) = (vec![0.0; 3 * side * side], vec![0], vec![0]);
             let blank = Batch { images, labels, samples, height: side, width: side, blank: true };
@@ -211,7 +186,8 @@ impl Source {
         }
         let mut values = Vec::with_capacity(samples.len() * 3 * side * side);
         for &sample in &samples {
-            match self.outcome(sample, images.next()?) {
+            let path = &self.samples[sample].image;
+            match images.next()?.unwrap_or_else(|panic| Err(panicked(path, &*panic))) {
                 Ok(Prepared { planes, to_keep }) => {
                     self.normalizer.append(&planes, &mut values);
                     self.cache.keep(sample, to_keep);
@@ -221,10 +197,6 @@ impl Source {
         }
         let labels = samples.iter().map(|&sample| self.samples[sample].label).collect();
         Some(Ok(Batch { images: values, labels, samples, height: side, width: side, blank: false }))
-    }
-
-    fn outcome(&self, sample: usize, worker: thread::Result<Result<Prepared>>) -> Result<Prepared> {
-        worker.unwrap_or_else(|panic| Err(panicked(&self.samples[sample].image, &*panic)))
     }
 }
 

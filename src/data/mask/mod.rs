@@ -2,7 +2,7 @@
 //!
 //! Files disagree on what marks the object: 1, 255, an instance's number, a
 //! palette's entry, a share of votes, anything but blue. A [`MaskRule`] says how
-//! a file is meant; a [`Mask`](crate::data::mask::Mask) has one meaning only. See
+//! a file is meant; a [`Mask`] has one meaning only. See
 //! `docs/data.md`.
 
 mod outline;
@@ -62,26 +62,9 @@ pub struct Mask {
 impl Mask {
     /// Share of the scored pixels that are foreground; 0 if none is scored.
     pub fn foreground_fraction(&self) -> f64 {
-        let scored = self.scored();
-        if scored == 0 { 0.0 } else { self.marked() as f64 / scored as f64 }
-    }
-
-    /// Whether no pixel is foreground.
-    pub fn is_empty(&self) -> bool {
-        self.marked() == 0
-    }
-
-    /// Whether every scored pixel is foreground.
-    pub fn is_full(&self) -> bool {
-        !self.is_empty() && self.marked() == self.scored()
-    }
-
-    fn marked(&self) -> usize {
-        count(&self.foreground)
-    }
-
-    fn scored(&self) -> usize {
-        self.foreground.len() - self.ignored.as_deref().map_or(0, count)
+        let count = |flags: &[bool]| flags.iter().filter(|&&flag| flag).count();
+        let scored = self.foreground.len() - self.ignored.as_deref().map_or(0, count);
+        if scored == 0 { 0.0 } else { count(&self.foreground) as f64 / scored as f64 }
     }
 }
 
@@ -155,26 +138,6 @@ pub(crate) fn have_shades(masks: &[&Path], max_megapixels: u32) -> bool {
 /// Some of the files, evenly spread.
 fn sample<'a>(masks: &'a [&Path]) -> impl Iterator<Item = &'a Path> {
     masks.iter().copied().step_by(masks.len().div_ceil(SAMPLE).max(1))
-}
-
-fn count(flags: &[bool]) -> usize {
-    flags.iter().filter(|&&flag| flag).count()
-}
-
-#[cfg(test)]
-impl Mask {
-    /// A mask from rows of `#` (foreground), `.` (background) and `?` (ignored).
-    pub(crate) fn drawn(rows: &[&str]) -> Self {
-        let is = |wanted: char| rows.concat().chars().map(|letter| letter == wanted).collect();
-        let (width, height) = (rows[0].len() as u32, rows.len() as u32);
-        Self { width, height, foreground: is('#'), ignored: Some(is('?')) }
-    }
-
-    /// A row of pixels that are all scored.
-    pub(crate) fn row(foreground: &[bool]) -> Self {
-        let (width, foreground) = (foreground.len() as u32, foreground.to_vec());
-        Self { width, height: 1, foreground, ignored: None }
-    }
 }
 
 #[cfg(test)]

@@ -34,34 +34,26 @@ pub(super) fn read(
     size: (u32, u32),
     max_megapixels: u32,
 ) -> Result<Vec<PixelLabel>> {
+    let (image, exact) = match rule {
+        MaskRule::Votes | MaskRule::NotBlue => (decode::read(path, max_megapixels)?, true),
+        MaskRule::NonZero | MaskRule::Void255 | MaskRule::Trimap => {
+            let Labels { image, exact } = Labels::read(path, max_megapixels)?;
+            (image, exact)
+        }
+    };
+    check_size(path, &image, size)?;
     match rule {
         MaskRule::NonZero => {
-            let Labels { image, exact } = Labels::read(path, max_megapixels)?;
-            check_size(path, &image, size)?;
             let floor = if exact { 0 } else { full_scale(&image) / 2 };
             Ok(mark(&image, |color| color.into_iter().any(|value| value > floor)))
         }
         MaskRule::Votes => {
-            let image = decode::read(path, max_megapixels)?;
-            check_size(path, &image, size)?;
             let half_of_three = full_scale(&image) * 3 / 2; // rounded down, so `>` still decides
             Ok(mark(&image, |color| color.into_iter().sum::<u32>() > half_of_three))
         }
-        MaskRule::NotBlue => {
-            let image = decode::read(path, max_megapixels)?;
-            check_size(path, &image, size)?;
-            Ok(not_blue(&image.into_rgb8()))
-        }
-        MaskRule::Void255 => {
-            let Labels { image, .. } = Labels::read(path, max_megapixels)?;
-            check_size(path, &image, size)?;
-            Ok(colors(&image).map(void_255).collect())
-        }
-        MaskRule::Trimap => {
-            let Labels { image, .. } = Labels::read(path, max_megapixels)?;
-            check_size(path, &image, size)?;
-            trimap(path, &image)
-        }
+        MaskRule::NotBlue => Ok(not_blue(&image.into_rgb8())),
+        MaskRule::Void255 => Ok(colors(&image).map(void_255).collect()),
+        MaskRule::Trimap => trimap(path, &image),
     }
 }
 

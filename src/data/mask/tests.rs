@@ -11,6 +11,21 @@ use super::*;
 
 const LIMIT: u32 = 1;
 
+impl Mask {
+    /// A mask from rows of `#` (foreground), `.` (background) and `?` (ignored).
+    pub(crate) fn drawn(rows: &[&str]) -> Self {
+        let is = |wanted: char| rows.concat().chars().map(|letter| letter == wanted).collect();
+        let (width, height) = (rows[0].len() as u32, rows.len() as u32);
+        Self { width, height, foreground: is('#'), ignored: Some(is('?')) }
+    }
+
+    /// A row of pixels that are all scored.
+    pub(crate) fn row(foreground: &[bool]) -> Self {
+        let (width, foreground) = (foreground.len() as u32, foreground.to_vec());
+        Self { width, height: 1, foreground, ignored: None }
+    }
+}
+
 #[test]
 fn a_sample_without_mask_files_has_no_mask_and_reads_nothing() {
     let truth = Truth { ignore: Some("missing.png".into()), ..Truth::default() };
@@ -226,13 +241,13 @@ fn empty_and_full_speak_of_scored_pixels() {
         ignored: ignored.map(<[_]>::to_vec),
     };
     let empty = mask(&[false, false], None);
-    assert!(empty.is_empty() && !empty.is_full());
+    assert_eq!(empty.foreground_fraction(), 0.0);
     let half = mask(&[true, false], None);
-    assert!(!half.is_empty() && !half.is_full());
+    assert_eq!(half.foreground_fraction(), 0.5);
     let full = mask(&[true, false], Some(&[false, true]));
-    assert!(!full.is_empty() && full.is_full());
+    assert_eq!(full.foreground_fraction(), 1.0);
     let unscored = mask(&[false, false], Some(&[true, true]));
-    assert!(unscored.is_empty() && !unscored.is_full());
+    assert_eq!(unscored.foreground_fraction(), 0.0);
     assert_eq!(unscored.foreground_fraction(), 0.0);
 }
 

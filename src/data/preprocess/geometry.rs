@@ -1,13 +1,11 @@
-//! Where the pixels of an evaluated image went, and the way back.
+//! Where the pixels of an evaluated image went, what the network is shown of it, and the way back.
 
 use std::borrow::Cow;
 
 use image::RgbImage;
 use rayon::prelude::*;
 
-use super::{
-    InputView, Normalizer, Size, reflected_run, rescale, resize_align_corners, working_size,
-};
+use super::{Normalizer, Planes, Size, reflected_run, rescale, resize_align_corners, working_size};
 use crate::config::PreprocessConfig;
 
 /// How one image was enlarged and padded for evaluation, and how to undo it.
@@ -19,15 +17,9 @@ pub struct EvalGeometry {
     pub upscaled: Size,
     /// The size of the network's input.
     pub padded: Size,
-    /// Where the enlarged image starts in the padded one.
-    pub offsets: Offsets,
-}
-
-/// Pixels of padding before an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the type's line says what the fields are")]
-pub struct Offsets {
+    /// Pixels of padding to the left of the enlarged image.
     pub left: u32,
+    /// Pixels of padding above it.
     pub top: u32,
 }
 
@@ -41,11 +33,9 @@ impl EvalGeometry {
             height: upscaled.height.next_multiple_of(multiple),
         };
         // An odd pixel of padding goes to the right and to the bottom.
-        let offsets = Offsets {
-            left: (padded.width - upscaled.width) / 2,
-            top: (padded.height - upscaled.height) / 2,
-        };
-        Self { original, upscaled, padded, offsets }
+        let left = (padded.width - upscaled.width) / 2;
+        let top = (padded.height - upscaled.height) / 2;
+        Self { original, upscaled, padded, left, top }
     }
 
     /// The network's input `[3, H, W]` at the [`padded`](Self::padded) size.
@@ -60,9 +50,9 @@ impl EvalGeometry {
         let line = |offset: u32, padded: u32, size: u32| {
             reflected_run(-i64::from(offset), padded as usize, size as usize)
         };
-        let rows = line(self.offsets.top, self.padded.height, self.upscaled.height);
-        let columns = line(self.offsets.left, self.padded.width, self.upscaled.width);
-        InputView::new(image, rows, columns, normalizer)
+        let rows = line(self.top, self.padded.height, self.upscaled.height);
+        let columns = line(self.left, self.padded.width, self.upscaled.width);
+        InputView { image, rows, columns, normalizer }
     }
 
     /// Brings one score per padded pixel back to one per original pixel.
@@ -82,16 +72,59 @@ impl EvalGeometry {
     /// `fill(row, left, line)` writes the scores of a row of the padded image from column
     /// `left` on.
     pub fn restore_rows(&self, fill: impl Fn(usize, usize, &mut [f32]) + Sync) -> Vec<f32> {
-        let Offsets { left, top } = self.offsets;
         let mut inside = vec![0.0; self.upscaled.area()];
         inside
             .par_chunks_exact_mut(self.upscaled.width as usize)
             .enumerate()
-            .for_each(|(row, line)| fill(top as usize + row, left as usize, line));
+            .for_each(|(row, line)| fill(self.top as usize + row, self.left as usize, line));
         if self.upscaled == self.original {
             return inside;
         }
         resize_align_corners(&inside, self.upscaled, self.original)
+    }
+}
+
+/// A rectangle of pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the type's line says what the fields are")]
+pub struct Window {
+    pub left: usize,
+    pub top: usize,
+    pub width: usize,
+    pub height: usize,
+}
+
+/// What the network is shown of an image, through windows: the whole of it, at twelve bytes
+/// a pixel, need never exist.
+#[derive(Debug)]
+pub struct InputView<'a> {
+    image: Cow<'a, RgbImage>,
+    /// The row of the image that each row of the input is read from.
+    rows: Vec<usize>,
+    /// Likewise.
+    columns: Vec<usize>,
+    normalizer: &'a Normalizer,
+}
+
+impl InputView<'_> {
+    /// The size of the network's input.
+    pub fn size(&self) -> Size {
+        Size { width: self.columns.len() as u32, height: self.rows.len() as u32 }
+    }
+
+    /// The whole input `[3, H, W]`.
+    pub fn whole(&self) -> Vec<f32> {
+        let (width, height) = (self.columns.len(), self.rows.len());
+        self.read(Window { left: 0, top: 0, width, height })
+    }
+
+    /// The input within a window, `[3, height, width]`.
+    pub fn read(&self, window: Window) -> Vec<f32> {
+        let Window { left, top, width, height } = window;
+        let (rows, columns) = (&self.rows[top..][..height], &self.columns[left..][..width]);
+        let mut input = Vec::with_capacity(3 * width * height);
+        self.normalizer.append(&Planes::gather(&self.image, rows, columns), &mut input);
+        input
     }
 }
 
@@ -101,10 +134,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{
-        config::Normalization,
-        data::preprocess::{Planes, Window},
-    };
+    use crate::config::Normalization;
 
     fn geometry(width: u32, height: u32, upscale_short_side: u32) -> EvalGeometry {
         let preprocess =
@@ -114,19 +144,16 @@ mod tests {
 
     #[test]
     fn padding_is_split_with_the_odd_pixel_at_the_end() {
-        let EvalGeometry { padded, offsets, .. } = geometry(775, 522, 0);
+        let EvalGeometry { padded, left, top, .. } = geometry(775, 522, 0);
         assert_eq!(padded, Size { width: 800, height: 544 });
         // 775 + 12 + 13 = 800, 522 + 11 + 11 = 544.
-        assert_eq!(offsets, Offsets { left: 12, top: 11 });
+        assert_eq!((left, top), (12, 11));
     }
 
     #[test]
     fn a_multiple_is_not_padded_further() {
-        let EvalGeometry { padded, offsets, .. } = geometry(64, 32, 0);
-        assert_eq!(
-            (padded, offsets),
-            (Size { width: 64, height: 32 }, Offsets { left: 0, top: 0 })
-        );
+        let EvalGeometry { padded, left, top, .. } = geometry(64, 32, 0);
+        assert_eq!((padded, left, top), (Size { width: 64, height: 32 }, 0, 0));
     }
 
     #[test]

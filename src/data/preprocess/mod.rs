@@ -12,17 +12,13 @@
 
 mod geometry;
 mod planes;
-mod reflect;
 mod resample;
 mod resize;
-mod view;
 
-pub use geometry::{EvalGeometry, Offsets};
+pub use geometry::{EvalGeometry, InputView, Window};
+pub(crate) use planes::reflected_run;
 pub use planes::{Normalizer, Planes};
-pub use reflect::reflect;
-pub(crate) use reflect::reflected_run;
-pub use resize::{check_upscaled, rescale, resize_align_corners, upscaled_size, working_size};
-pub use view::{InputView, Window};
+pub use resize::{check_upscaled, rescale, resize_align_corners, working_size};
 
 /// Width and height in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

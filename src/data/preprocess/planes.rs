@@ -5,6 +5,30 @@ use image::RgbImage;
 use super::Size;
 use crate::config::Normalization;
 
+/// The pixel of a line of `size` that stands at `position` once the line is
+/// mirrored at both ends for ever, without repeating the edge pixel.
+///
+/// ```text
+/// position  … -3 -2 -1  0  1  2  3  4  5 …      size 4
+/// pixel     …  3  2  1  0  1  2  3  2  1 …
+/// ```
+///
+/// Defined for any padding, even one wider than the line.
+fn reflect(position: i64, size: usize) -> usize {
+    assert!(size > 0, "an image has at least one pixel");
+    let last = size as i64 - 1;
+    if last == 0 {
+        return 0;
+    }
+    let folded = position.rem_euclid(2 * last);
+    folded.min(2 * last - folded) as usize
+}
+
+/// Where `length` pixels from `start` on are read from; `start` may lie before the line.
+pub(crate) fn reflected_run(start: i64, length: usize, size: usize) -> Vec<usize> {
+    (start..).take(length).map(|position| reflect(position, size)).collect()
+}
+
 /// An 8-bit RGB image stored channel by channel, as the network wants it: `[3, H, W]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planes {
@@ -19,14 +43,6 @@ impl Planes {
         let rows: Vec<usize> = (0..height as usize).collect();
         let columns: Vec<usize> = (0..width as usize).collect();
         Self::gather(image, &rows, &columns)
-    }
-
-    /// Puts the channels together again.
-    pub fn to_rgb(&self) -> RgbImage {
-        let [red, green, blue] = self.channels();
-        let pixels = red.iter().zip(green).zip(blue).flat_map(|((&r, &g), &b)| [r, g, b]).collect();
-        RgbImage::from_raw(self.size.width, self.size.height, pixels)
-            .expect("three bytes were collected per pixel")
     }
 
     /// Reads pixel `(y, x)` of the result from `(rows[y], columns[x])` of `image`.
@@ -48,7 +64,6 @@ impl Planes {
         planes
     }
 
-    /// Swaps rows and columns.
     pub(crate) fn transposed(&self) -> Self {
         let (width, height) = (self.size.width as usize, self.size.height as usize);
         let mut turned = Self::black(height, width);
@@ -118,15 +133,15 @@ impl Normalizer {
 #[cfg(test)]
 mod tests {
     use image::Rgb;
+    use proptest::prelude::*;
 
     use super::*;
 
     #[test]
-    fn channels_are_separated_and_joined_again() {
+    fn channels_are_separated() {
         let image = RgbImage::from_fn(3, 2, |x, y| Rgb([x as u8, y as u8, 9]));
         let planes = Planes::from_rgb(&image);
         assert_eq!(planes.channels(), [[0, 1, 2, 0, 1, 2], [0, 0, 0, 1, 1, 1], [9; 6]]);
-        assert_eq!(planes.to_rgb(), image);
     }
 
     #[test]
@@ -145,5 +160,29 @@ mod tests {
         assert_eq!(values, [-1.0, 1.0, (0.2 - 0.5) / 0.5]);
         Normalizer::new(Normalization::Imagenet).append(&planes, &mut values);
         assert_eq!(values[3..], [-0.485 / 0.229, (1.0 - 0.456) / 0.224, (0.2 - 0.406) / 0.225]);
+    }
+
+    #[test]
+    fn the_edge_pixel_is_not_repeated() {
+        assert_eq!(reflected_run(-3, 10, 4), [3, 2, 1, 0, 1, 2, 3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn a_line_narrower_than_its_padding_is_reflected_again_and_again() {
+        assert_eq!(reflected_run(-3, 8, 2), [1, 0, 1, 0, 1, 0, 1, 0]);
+        assert_eq!(reflected_run(-15, 32, 1), [0; 32]);
+    }
+
+    proptest! {
+        #[test]
+        fn neighbours_stay_neighbours(position in -10_000_i64..10_000, size in 2_usize..700) {
+            let step = reflect(position, size).abs_diff(reflect(position + 1, size));
+            prop_assert_eq!(step, 1);
+        }
+
+        #[test]
+        fn the_image_itself_is_left_alone(size in 1_usize..700) {
+            prop_assert_eq!(reflected_run(0, size, size), (0..size).collect::<Vec<_>>());
+        }
     }
 }

@@ -42,7 +42,6 @@ fn blends(from: u32, to: u32) -> Vec<Blend> {
     (0..to).map(blend).collect()
 }
 
-/// Brings `image` to another size.
 pub(super) fn resample(image: &RgbImage, size: Size) -> RgbImage {
     let narrowed = resample_rows(image, size.width);
     let stride = 3 * size.width as usize;
@@ -60,7 +59,6 @@ pub(super) fn resample(image: &RgbImage, size: Size) -> RgbImage {
     RgbImage::from_raw(size.width, size.height, resampled).expect("every row was made")
 }
 
-/// The rows of `image` at another width.
 fn resample_rows(image: &RgbImage, width: u32) -> Vec<u8> {
     let columns = blends(image.width(), width);
     let mut resampled = Vec::with_capacity(3 * columns.len() * image.height() as usize);

@@ -8,7 +8,8 @@ use super::{Size, resample::resample};
 use crate::{
     bilinear::{Tap, aligned},
     config::PreprocessConfig,
-    error::{Error, Result},
+    data::image::unusable,
+    error::Result,
 };
 
 /// The size at which no side is shorter than `short_side`, ratio kept; never smaller.
@@ -16,7 +17,7 @@ use crate::{
 /// The short side becomes exactly `short_side`. The long side is cut to whole
 /// pixels from its exact value, so 500×333 becomes 750×500: the published code
 /// computes both in floating point and loses a row to it (750×499).
-pub fn upscaled_size(size: Size, short_side: u32) -> Size {
+fn upscaled_size(size: Size, short_side: u32) -> Size {
     let shortest = size.width.min(size.height);
     if shortest >= short_side {
         return size;
@@ -57,16 +58,13 @@ pub fn check_upscaled(path: &Path, original: Size, short_side: u32, megapixels: 
     let enlarged = (width, height) != (original.width, original.height);
     if enlarged && u64::from(width) * u64::from(height) > limit {
         let Size { width: w, height: h } = original;
-        return Err(Error::Image {
-            path: path.to_owned(),
-            problem: format!(
-                "image of {w}×{h} pixels would be enlarged to {width}×{height}, \
-                 above the limit of {megapixels} megapixels"
-            ),
-            remedy: "lower `preprocess.upscale_short_side`, raise `data.max_megapixels`, \
-                     or remove the image"
-                .to_owned(),
-        });
+        let problem = format!(
+            "image of {w}×{h} pixels would be enlarged to {width}×{height}, above the limit of \
+             {megapixels} megapixels"
+        );
+        let remedy = "lower `preprocess.upscale_short_side`, raise `data.max_megapixels`, or \
+                      remove the image";
+        return Err(unusable(path, problem, remedy));
     }
     Ok(())
 }
@@ -77,8 +75,7 @@ pub fn resize_align_corners(plane: &[f32], from: Size, to: Size) -> Vec<f32> {
     if from == to {
         return plane.to_vec();
     }
-    let size = |size: Size| [size.height as usize, size.width as usize];
-    let (before, after) = (size(from), size(to));
+    let (before, after) = (from.rows_columns(), to.rows_columns());
     let [rows, columns] = [0, 1].map(|axis| aligned(after[axis], before[axis]));
     let line = |row: usize| &plane[row * before[1]..][..before[1]];
     let read_row = |row: &Tap| {

@@ -15,7 +15,8 @@ use super::{Fold, FoldPlan, by_class, folds};
 use crate::{
     data::{
         manifest::{Dataset, Sample, Split},
-        staging::{Staging, is_vacant},
+        problem::refusal,
+        staging::{is_vacant, make_folder},
     },
     error::{Error, Result},
 };
@@ -29,51 +30,43 @@ pub fn write_folds(dataset: &Dataset, plan: &FoldPlan, out: &Path, replace: bool
     refuse_to_overwrite(out, replace)?;
     let samples: Vec<&Sample> = dataset.train.iter().chain(&dataset.valid).collect();
     let classes = by_class(samples.iter().copied(), dataset.classes.len());
-    let staging = Staging::beside(out)?;
-    for (s, split) in folds(&classes, plan).iter().enumerate() {
-        for (f, fold) in split.iter().enumerate() {
-            let dir = staging.path().join(format!("split_{s}/fold_{f}"));
-            fs::create_dir_all(&dir).map_err(Error::file("create", &dir))?;
-            for (split, rows) in rows(dataset, &samples, fold) {
-                let list = list(dataset, &rows)?;
-                write(&dir.join(format!("{split}_s_{s}_f_{f}.csv")), &list)?;
+    let pick = |indices: &[usize]| -> Vec<&Sample> {
+        indices.iter().map(|&index| samples[index]).collect()
+    };
+    make_folder(out, |root| {
+        for (s, split) in folds(&classes, plan).iter().enumerate() {
+            for (f, Fold { train, valid }) in split.iter().enumerate() {
+                let dir = root.join(format!("split_{s}/fold_{f}"));
+                fs::create_dir_all(&dir).map_err(Error::file("create", &dir))?;
+                for (split, rows) in [
+                    (Split::Train, pick(train)),
+                    (Split::Valid, pick(valid)),
+                    (Split::Test, dataset.test.iter().collect()),
+                ] {
+                    let list = list(dataset, &rows)?;
+                    write(&dir.join(format!("{split}_s_{s}_f_{f}.csv")), &list)?;
+                }
+                write(&dir.join("encoding.yaml"), encoding(&dataset.classes).as_bytes())?;
+                write(&dir.join("seed.txt"), format!("{}\n", plan.seed).as_bytes())?;
             }
-            write(&dir.join("encoding.yaml"), encoding(&dataset.classes).as_bytes())?;
-            write(&dir.join("seed.txt"), format!("{}\n", plan.seed).as_bytes())?;
         }
-    }
-    staging.publish()
-}
-
-fn rows<'a>(
-    dataset: &'a Dataset,
-    samples: &[&'a Sample],
-    fold: &Fold,
-) -> [(Split, Vec<&'a Sample>); 3] {
-    let pick = |indices: &[usize]| indices.iter().map(|&index| samples[index]).collect();
-    [
-        (Split::Train, pick(&fold.train)),
-        (Split::Valid, pick(&fold.valid)),
-        (Split::Test, dataset.test.iter().collect()),
-    ]
+        Ok(())
+    })
 }
 
 fn refuse_to_overwrite(out: &Path, replace: bool) -> Result<()> {
     if is_vacant(out)? {
         return Ok(());
     }
-    let refuse = |problem: &str, remedy: &str| Error::Data {
-        path: out.to_owned(),
-        problem: problem.to_owned(),
-        remedy: remedy.to_owned(),
-    };
     if !replace {
-        return Err(refuse("folder exists", "choose another one, or replace it with `--force`"));
+        let remedy = "choose another one, or replace it with `--force`";
+        return Err(refusal(out, "folder exists", remedy));
     }
     for entry in fs::read_dir(out).map_err(Error::file("look into", out))? {
         let name = entry.map_err(Error::file("look into", out))?.file_name();
         if !name.to_string_lossy().starts_with("split_") {
-            return Err(refuse("folder holds other things than folds", "choose another one"));
+            let problem = "folder holds other things than folds";
+            return Err(refusal(out, problem, "choose another one"));
         }
     }
     Ok(())
@@ -97,11 +90,9 @@ fn mask_name(dataset: &Dataset, sample: &Sample) -> Result<String> {
     let name = |path: &PathBuf| {
         let relative = path.strip_prefix(&dataset.root).unwrap_or(path);
         let parts: Option<Vec<&str>> = relative.iter().map(|part| part.to_str()).collect();
-        parts.map(|parts| parts.join("/")).ok_or_else(|| Error::Data {
-            path: path.clone(),
-            problem: "name is not UTF-8".to_owned(),
-            remedy: "rename the file".to_owned(),
-        })
+        parts
+            .map(|parts| parts.join("/"))
+            .ok_or_else(|| refusal(path, "name is not UTF-8", "rename the file"))
     };
     let names: Result<Vec<String>> = sample.truth.masks.iter().map(name).collect();
     Ok(names?.join(";"))

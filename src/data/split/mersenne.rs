@@ -10,21 +10,15 @@ const WORDS: usize = 624;
 const SHIFT: usize = 397;
 
 /// The Mersenne Twister MT19937.
-struct Mersenne {
+pub(super) struct Mersenne {
     state: [u32; WORDS],
     /// Next word to hand out; `WORDS` when a new block is due.
     next: usize,
 }
 
-/// Python's `random` module.
-pub struct PythonRandom(Mersenne);
-
-/// NumPy's `numpy.random.RandomState`.
-pub struct NumpyRandom(Mersenne);
-
 impl Mersenne {
-    /// Reference seeding by one word (`init_genrand`).
-    fn from_word(seed: u32) -> Self {
+    /// Reference seeding by one word (`init_genrand`): `numpy.random.RandomState(seed)`.
+    pub(super) fn from_word(seed: u32) -> Self {
         let mut state = [seed; WORDS];
         for i in 1..WORDS {
             let mixed = state[i - 1] ^ (state[i - 1] >> 30);
@@ -33,8 +27,10 @@ impl Mersenne {
         Self { state, next: WORDS }
     }
 
-    /// Reference seeding by several words (`init_by_array`).
-    fn from_key(key: &[u32]) -> Self {
+    /// Reference seeding by several words (`init_by_array`): `random.seed(seed)`.
+    pub(super) fn from_python_seed(seed: u64) -> Self {
+        let words = [seed as u32, (seed >> 32) as u32];
+        let key = if words[1] == 0 { &words[..1] } else { &words };
         let mut state = Self::from_word(19_650_218).state;
         // Position 0 only carries the last word over to position 1.
         let mut i = 1;
@@ -47,7 +43,7 @@ impl Mersenne {
                 i = 1;
             }
         };
-        for round in 0..WORDS.max(key.len()) {
+        for round in 0..WORDS {
             let j = round % key.len();
             step(1_664_525, &|mixed, _| mixed.wrapping_add(key[j]).wrapping_add(j as u32));
         }
@@ -80,21 +76,12 @@ impl Mersenne {
         }
         self.next = 0;
     }
-}
-
-impl PythonRandom {
-    /// `random.seed(seed)`.
-    pub fn seed(seed: u64) -> Self {
-        let (low, high) = (seed as u32, (seed >> 32) as u32);
-        let key = if high == 0 { vec![low] } else { vec![low, high] };
-        Self(Mersenne::from_key(&key))
-    }
 
     /// `random.randrange(bound)`: the top bits of one word, drawn again until they fit.
-    pub fn below(&mut self, bound: u32) -> u32 {
+    fn below(&mut self, bound: u32) -> u32 {
         assert!(bound > 0, "no number is below zero");
         loop {
-            let candidate = self.0.next_u32() >> bound.leading_zeros();
+            let candidate = self.next_u32() >> bound.leading_zeros();
             if candidate < bound {
                 return candidate;
             }
@@ -102,18 +89,11 @@ impl PythonRandom {
     }
 
     /// `random.shuffle(items)`.
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        let count = u32::try_from(items.len()).expect("a list of samples has below 2^32 items");
-        for last in (1..count).rev() {
-            items.swap(last as usize, self.below(last + 1) as usize);
+    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+        assert!(u32::try_from(items.len()).is_ok(), "a list of samples has below 2^32 items");
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u32 + 1) as usize);
         }
-    }
-}
-
-impl NumpyRandom {
-    /// `numpy.random.RandomState(seed)`.
-    pub fn seed(seed: u32) -> Self {
-        Self(Mersenne::from_word(seed))
     }
 
     /// A draw from `0..=limit`: the low bits of one word, drawn again until they fit.
@@ -121,27 +101,22 @@ impl NumpyRandom {
         assert!(limit > 0, "a draw from one number is no draw");
         let mask = u32::MAX >> limit.leading_zeros();
         loop {
-            let candidate = self.0.next_u32() & mask;
+            let candidate = self.next_u32() & mask;
             if candidate <= limit {
                 return candidate;
             }
         }
     }
 
-    /// `RandomState.permutation(count)`.
-    pub fn permutation(&mut self, count: u32) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..count).collect();
-        for last in (1..count).rev() {
-            order.swap(last as usize, self.at_most(last) as usize);
-        }
-        order
-    }
-
-    /// `RandomState.choice(count, size, replace=False)`.
-    pub fn choice(&mut self, count: u32, size: u32) -> Vec<u32> {
+    /// `RandomState.choice(count, size, replace=False)`: the first of `permutation(count)`.
+    pub(super) fn choice(&mut self, count: usize, size: usize) -> Vec<usize> {
         assert!(size <= count, "cannot choose {size} of {count} without repeating one");
-        let mut order = self.permutation(count);
-        order.truncate(size as usize);
+        assert!(u32::try_from(count).is_ok(), "a dataset has below 2^32 classes");
+        let mut order: Vec<usize> = (0..count).collect();
+        for last in (1..count).rev() {
+            order.swap(last, self.at_most(last as u32) as usize);
+        }
+        order.truncate(size);
         order
     }
 }
@@ -153,44 +128,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_those_of_python() {
+    fn words_are_those_from_python_seed() {
         let words = |seed| {
-            let mut random = PythonRandom::seed(seed);
-            [random.0.next_u32(), random.0.next_u32(), random.0.next_u32()]
+            let mut random = Mersenne::from_python_seed(seed);
+            [random.next_u32(), random.next_u32(), random.next_u32()]
         };
         assert_eq!(words(0), [3626764237, 1654615998, 3255389356]);
         assert_eq!(words((1 << 40) + 7), [2635837658, 3209733218, 3500038837]);
     }
 
     #[test]
-    fn bounded_draws_are_those_of_python() {
-        let mut random = PythonRandom::seed(0);
+    fn bounded_draws_are_those_from_python_seed() {
+        let mut random = Mersenne::from_python_seed(0);
         let drawn = [1, 2, 3, 7, 8, 100, 1000, (1 << 31) + 1].map(|bound| random.below(bound));
         assert_eq!(drawn, [0, 1, 0, 2, 7, 51, 940, 1302718217]);
     }
 
     #[test]
-    fn shuffles_are_those_of_python() {
+    fn shuffles_are_those_from_python_seed() {
         let mut items: Vec<u32> = (0..10).collect();
-        PythonRandom::seed(0).shuffle(&mut items);
+        Mersenne::from_python_seed(0).shuffle(&mut items);
         assert_eq!(items, [7, 8, 1, 5, 3, 4, 2, 0, 9, 6]);
     }
 
     #[test]
-    fn words_are_those_of_numpy() {
-        let mut random = NumpyRandom::seed(0);
-        let words: Vec<u32> = (0..5).map(|_| random.0.next_u32()).collect();
+    fn words_are_those_from_word() {
+        let mut random = Mersenne::from_word(0);
+        let words: Vec<u32> = (0..5).map(|_| random.next_u32()).collect();
         assert_eq!(words, [2357136044, 2546248239, 3071714933, 3626093760, 2588848963]);
     }
 
     #[test]
-    fn permutations_and_choices_are_those_of_numpy() {
-        assert_eq!(NumpyRandom::seed(0).permutation(10), [2, 8, 4, 9, 1, 6, 7, 3, 0, 5]);
-        assert_eq!(NumpyRandom::seed(7).choice(102, 7), [22, 40, 79, 70, 90, 81, 58]);
+    fn permutations_and_choices_are_those_from_word() {
+        assert_eq!(Mersenne::from_word(0).choice(10, 10), [2, 8, 4, 9, 1, 6, 7, 3, 0, 5]);
+        assert_eq!(Mersenne::from_word(7).choice(102, 7), [22, 40, 79, 70, 90, 81, 58]);
     }
 
     #[test]
     fn seed_zero_chooses_the_five_birds_of_the_paper() {
-        assert_eq!(NumpyRandom::seed(0).choice(200, 5), [18, 170, 107, 98, 177]);
+        assert_eq!(Mersenne::from_word(0).choice(200, 5), [18, 170, 107, 98, 177]);
     }
 }

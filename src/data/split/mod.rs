@@ -6,16 +6,16 @@
 //! ```
 //!
 //! The same seed gives the lists that came with the paper, in their order,
-//! because the random numbers are Python's (see [`mersenne`](crate::data::split::mersenne)).
-
-/// The random numbers of CPython and NumPy, bit for bit.
-pub mod mersenne;
+//! because the random numbers are Python's.
 
 mod files;
+mod mersenne;
 
 pub use files::write_folds;
 
-use mersenne::{NumpyRandom, PythonRandom};
+use std::mem;
+
+use mersenne::Mersenne;
 
 use super::{
     layout::Layout,
@@ -62,7 +62,7 @@ pub struct Fold {
 ///
 /// `classes` holds the indices of each class's samples, in file order.
 pub fn folds(classes: &[Vec<usize>], plan: &FoldPlan) -> Vec<Vec<Fold>> {
-    let random = &mut PythonRandom::seed(plan.seed);
+    let random = &mut Mersenne::from_python_seed(plan.seed);
     // Later splits shuffle what earlier ones left, and all of that before any fold is cut:
     // the published lists depend on it.
     let mut classes = classes.to_vec();
@@ -82,9 +82,7 @@ pub fn folds(classes: &[Vec<usize>], plan: &FoldPlan) -> Vec<Vec<Fold>> {
 ///
 /// Of the 200 birds, seed 0 keeps the five of its CUB5.
 pub fn choose_classes(count: usize, keep: usize, seed: u32) -> Vec<usize> {
-    let narrow = |n| u32::try_from(n).expect("a dataset has below 2^32 classes");
-    let chosen = NumpyRandom::seed(seed).choice(narrow(count), narrow(keep));
-    chosen.into_iter().map(|label| label as usize).collect()
+    Mersenne::from_word(seed).choice(count, keep)
 }
 
 /// Gives `dataset` the validation split it lacks, taken from its training samples.
@@ -114,7 +112,10 @@ pub fn cut_validation(dataset: &mut Dataset, fraction: f64, seed: u64) {
             dataset.notes.push(format!("class `{name}` has one sample, kept for training"));
         }
     }
-    move_samples(dataset, &valid);
+    let mut train: Vec<Option<Sample>> =
+        mem::take(&mut dataset.train).into_iter().map(Some).collect();
+    dataset.valid = valid.iter().filter_map(|&index| train[index].take()).collect();
+    dataset.train = train.into_iter().flatten().collect();
 }
 
 /// Keeps the classes with these labels, which are numbered anew in the order given.
@@ -139,16 +140,6 @@ pub fn by_class<'a>(
         groups[sample.label].push(index);
     }
     groups
-}
-
-fn move_samples(dataset: &mut Dataset, valid: &[usize]) {
-    dataset.valid = valid.iter().map(|&index| dataset.train[index].clone()).collect();
-    let mut validates = vec![false; dataset.train.len()];
-    for &index in valid {
-        validates[index] = true;
-    }
-    let mut validates = validates.into_iter();
-    dataset.train.retain(|_| !validates.next().expect("one flag per sample"));
 }
 
 impl FoldPlan {
@@ -188,7 +179,7 @@ impl FoldPlan {
         }
     }
 
-    fn cut(&self, classes: &[Vec<usize>], fold: usize, random: &mut PythonRandom) -> Fold {
+    fn cut(&self, classes: &[Vec<usize>], fold: usize, random: &mut Mersenne) -> Fold {
         let mut parts: Vec<_> = classes.iter().map(|class| self.cut_class(class, fold)).collect();
         if self.procedure == Procedure::Glas {
             parts.reverse();
@@ -220,7 +211,7 @@ impl Procedure {
         if layout == Layout::Glas { Self::Glas } else { Self::Cub }
     }
 
-    fn shuffle(self, classes: &mut [Vec<usize>], random: &mut PythonRandom) {
+    fn shuffle(self, classes: &mut [Vec<usize>], random: &mut Mersenne) {
         match self {
             Self::Glas => {
                 for _ in 0..SHUFFLES {

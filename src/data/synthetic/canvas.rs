@@ -50,7 +50,6 @@ impl Canvas {
         Self { side, pixels: (0..side * side).map(at).collect() }
     }
 
-    /// Paints `layer` over what is there.
     pub(super) fn paint(&mut self, layer: &impl Layer) {
         let (x, y, reach) = layer.reach();
         let range = |centre: f64| {
@@ -60,8 +59,11 @@ impl Canvas {
         for row in range(y) {
             for column in range(x) {
                 let (colour, coverage) = sample(layer, column, row);
+                let coverage = coverage * layer.opacity();
+                let object = f32::from(u8::from(layer.is_object()));
                 let pixel = &mut self.pixels[(row * self.side + column) as usize];
-                pixel.cover(colour, coverage * layer.opacity(), layer.is_object());
+                pixel.colour = mix(pixel.colour, colour, coverage);
+                pixel.object += coverage * (object - pixel.object);
             }
         }
     }
@@ -78,13 +80,6 @@ impl Canvas {
         }
         let foreground = pixels.iter().map(|pixel| pixel.object >= 0.5).collect();
         (image, Mask { width: side, height: side, foreground, ignored: None })
-    }
-}
-
-impl Pixel {
-    fn cover(&mut self, colour: Colour, coverage: f32, is_object: bool) {
-        self.colour = mix(self.colour, colour, coverage);
-        self.object += coverage * (f32::from(u8::from(is_object)) - self.object);
     }
 }
 

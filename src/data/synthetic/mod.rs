@@ -103,15 +103,11 @@ impl SyntheticSpec {
         }
     }
 
-    /// The label of an image: classes take turns, so their sizes differ by at most one.
-    pub fn label(&self, index: usize) -> usize {
-        index % self.classes
-    }
-
     /// Draws one image, whatever the number of others.
     pub fn draw(&self, split: Split, index: usize) -> SyntheticSample {
         let stream = &mut Stream::new(self.seed, Purpose::Synthetic, split as u64, index as u64);
-        let label = self.label(index);
+        // Classes take turns, so their sizes differ by at most one.
+        let label = index % self.classes;
         let canvas = scene::paint(self.side, self.species()[label], stream);
         let grain = stream.between(0.0, 0.05);
         let (image, mask) = canvas.render(grain, stream);

@@ -17,7 +17,6 @@ const OBJECT_SHARE: (f64, f64) = (0.07, 0.38);
 /// Smallest radius of an object relative to the side: three texture periods across.
 const LEAST_RADIUS: f64 = 0.15;
 
-/// Paints a picture of `species`.
 pub(super) fn paint(side: u32, species: &'static Species, stream: &mut Stream) -> Canvas {
     let size = f64::from(side);
     let mut canvas = background(side, stream);
@@ -101,20 +100,40 @@ struct Individual {
     shade: (f64, f64),
 }
 
-/// One to three objects that share the area and the style, but not pose or place.
+/// One to three objects that share the area, the colours and nearly the period, but not pose or
+/// place.
 fn individuals(side: f64, species: &'static Species, stream: &mut Stream) -> Vec<Individual> {
     let (least, most) = OBJECT_SHARE;
     let share = stream.between(least, most);
     let fitting = (share / (PI * LEAST_RADIUS.powi(2))) as usize;
     let count = 1 + stream.below(fitting.clamp(1, 3));
     let radius = side * (share / (PI * count as f64)).sqrt();
-    let style = Style::draw(side, stream);
+    let (middle, contrast) = (stream.between(0.4, 0.6), stream.between(0.13, 0.35));
+    // Ink may be the darker or the lighter of the two.
+    let contrast = if stream.chance(0.5) { contrast } else { -contrast };
+    let period = side * stream.between(0.085, 0.12);
+    let ink = any_colour(middle + contrast, middle + contrast, stream);
+    let ground = any_colour(middle - contrast, middle - contrast, stream);
 
     let mut placed: Vec<Individual> = Vec::new();
     for _ in 0..count {
         let taken: Vec<_> = placed.iter().map(|individual| individual.centre).collect();
         let centre = free_place(side, radius, &taken, stream);
-        placed.push(Individual::draw(species, centre, radius, &style, stream));
+        let phases = [(); 3].map(|()| stream.between(0.0, TAU));
+        let (light, strength) = (direction(stream), stream.between(0.0, 0.15));
+        placed.push(Individual {
+            species,
+            centre,
+            radius: radius * stream.between(0.93, 1.07),
+            facing: direction(stream),
+            stretch: stream.between(0.88, 1.14),
+            contour: Contour::new(species.outline, phases),
+            period: period * stream.between(0.92, 1.08),
+            offset: (stream.uniform(), stream.uniform()),
+            ink,
+            ground,
+            shade: (strength * light.0, strength * light.1),
+        });
     }
     placed
 }
@@ -133,52 +152,6 @@ fn free_place(side: f64, radius: f64, taken: &[(f64, f64)], stream: &mut Stream)
         let next = place();
         if room(next) > room(best) { next } else { best }
     })
-}
-
-/// What the objects of one picture have in common.
-struct Style {
-    period: f64,
-    ink: Colour,
-    ground: Colour,
-}
-
-impl Style {
-    fn draw(side: f64, stream: &mut Stream) -> Self {
-        let (middle, contrast) = (stream.between(0.4, 0.6), stream.between(0.13, 0.35));
-        // Ink may be the darker or the lighter of the two.
-        let contrast = if stream.chance(0.5) { contrast } else { -contrast };
-        Self {
-            period: side * stream.between(0.085, 0.12),
-            ink: any_colour(middle + contrast, middle + contrast, stream),
-            ground: any_colour(middle - contrast, middle - contrast, stream),
-        }
-    }
-}
-
-impl Individual {
-    fn draw(
-        species: &'static Species,
-        centre: (f64, f64),
-        radius: f64,
-        style: &Style,
-        stream: &mut Stream,
-    ) -> Self {
-        let phases = [(); 3].map(|()| stream.between(0.0, TAU));
-        let (light, strength) = (direction(stream), stream.between(0.0, 0.15));
-        Self {
-            species,
-            centre,
-            radius: radius * stream.between(0.93, 1.07),
-            facing: direction(stream),
-            stretch: stream.between(0.88, 1.14),
-            contour: Contour::new(species.outline, phases),
-            period: style.period * stream.between(0.92, 1.08),
-            offset: (stream.uniform(), stream.uniform()),
-            ink: style.ink,
-            ground: style.ground,
-            shade: (strength * light.0, strength * light.1),
-        }
-    }
 }
 
 impl Layer for Individual {

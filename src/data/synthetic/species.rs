@@ -5,7 +5,7 @@
 //! ground, and every outline is scaled to the area of the unit disc, so that
 //! neither colour nor area can.
 
-use std::f64::consts::{PI, TAU};
+use std::f64::consts::{FRAC_1_SQRT_2, PI, TAU};
 
 /// A class of the synthetic set.
 #[derive(Debug)]
@@ -57,43 +57,23 @@ pub(super) struct Place {
 
 /// All species; a dataset of `n` classes has the first `n`.
 pub(super) static SPECIES: [Species; 8] = [
-    Species {
-        name: "striped-disc",
-        outline: Outline::Round { dents: 0.04 },
-        texture: Texture::Stripes,
-    },
-    Species {
-        name: "dotted-blob",
-        outline: Outline::Round { dents: 0.18 },
-        texture: Texture::Dots,
-    },
-    Species {
-        name: "checkered-star",
-        outline: Outline::Points { count: 5.0, notch: 0.55 },
-        texture: Texture::Checks,
-    },
-    Species {
-        name: "ringed-flower",
-        outline: Outline::Petals { count: 5.0, depth: 0.22 },
-        texture: Texture::Rings,
-    },
-    Species {
-        name: "gridded-triangle",
-        outline: Outline::Points { count: 3.0, notch: 0.56 },
-        texture: Texture::Grid,
-    },
-    Species { name: "zigzag-drop", outline: Outline::Drop, texture: Texture::Zigzag },
-    Species {
-        name: "spoked-wheel",
-        outline: Outline::Teeth { count: 9.0, depth: 0.1 },
-        texture: Texture::Spokes,
-    },
-    Species {
-        name: "tiled-square",
-        outline: Outline::Points { count: 4.0, notch: std::f64::consts::FRAC_1_SQRT_2 },
-        texture: Texture::Triangles,
-    },
+    species("striped-disc", Outline::Round { dents: 0.04 }, Texture::Stripes),
+    species("dotted-blob", Outline::Round { dents: 0.18 }, Texture::Dots),
+    species("checkered-star", Outline::Points { count: 5.0, notch: 0.55 }, Texture::Checks),
+    species("ringed-flower", Outline::Petals { count: 5.0, depth: 0.22 }, Texture::Rings),
+    species("gridded-triangle", Outline::Points { count: 3.0, notch: 0.56 }, Texture::Grid),
+    species("zigzag-drop", Outline::Drop, Texture::Zigzag),
+    species("spoked-wheel", Outline::Teeth { count: 9.0, depth: 0.1 }, Texture::Spokes),
+    species(
+        "tiled-square",
+        Outline::Points { count: 4.0, notch: FRAC_1_SQRT_2 },
+        Texture::Triangles,
+    ),
 ];
+
+const fn species(name: &'static str, outline: Outline, texture: Texture) -> Species {
+    Species { name, outline, texture }
+}
 
 /// An individual's outline, scaled to the area of the unit disc.
 #[derive(Debug)]
@@ -181,7 +161,7 @@ impl Texture {
 }
 
 /// `1 − √½`.
-const LINE: f64 = 1.0 - std::f64::consts::FRAC_1_SQRT_2;
+const LINE: f64 = 1.0 - FRAC_1_SQRT_2;
 
 fn first_half(period: f64) -> bool {
     period.rem_euclid(1.0) < 0.5
@@ -207,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_square_has_straight_edges() {
-        let square = |angle| points(angle, 4.0, std::f64::consts::FRAC_1_SQRT_2);
+        let square = |angle| points(angle, 4.0, FRAC_1_SQRT_2);
         // On the edge from (1, 0) to (0, 1), x + y = 1.
         for angle in [0.0_f64, 0.3, 0.785, 1.2] {
             let r = square(angle);

@@ -14,7 +14,8 @@ use super::{SyntheticSample, SyntheticSpec};
 use crate::{
     data::{
         manifest::Split,
-        staging::{Staging, is_vacant},
+        problem::refusal,
+        staging::{is_vacant, make_folder},
     },
     error::{Error, Result},
 };
@@ -25,25 +26,21 @@ use crate::{
 pub fn write(dir: &Path, spec: &SyntheticSpec, progress: impl Fn() + Sync) -> Result<()> {
     spec.check()?;
     if !is_vacant(dir)? {
-        return Err(Error::Data {
-            path: dir.to_owned(),
-            problem: "folder is not empty".to_owned(),
-            remedy: "name a new one".to_owned(),
-        });
+        return Err(refusal(dir, "folder is not empty", "name a new one"));
     }
-    let staging = Staging::beside(dir)?;
-    make_folders(staging.path(), spec)?;
-    for split in Split::ALL {
-        (0..spec.count(split)).into_par_iter().try_for_each(|index| {
-            write_sample(staging.path(), spec, split, index)?;
-            progress();
-            Ok(())
-        })?;
-    }
-    staging.publish()
+    make_folder(dir, |root| {
+        make_class_folders(root, spec)?;
+        Split::ALL.into_iter().try_for_each(|split| {
+            (0..spec.count(split)).into_par_iter().try_for_each(|index| {
+                write_sample(root, spec, split, index)?;
+                progress();
+                Ok(())
+            })
+        })
+    })
 }
 
-fn make_folders(root: &Path, spec: &SyntheticSpec) -> Result<()> {
+fn make_class_folders(root: &Path, spec: &SyntheticSpec) -> Result<()> {
     for split in Split::ALL.into_iter().filter(|&split| spec.count(split) > 0) {
         for class in spec.class_names() {
             for parent in [root.to_owned(), root.join("masks")] {

@@ -6,7 +6,7 @@ use anyhow::ensure;
 use pinpoint::{
     config::DataConfig,
     data::{
-        Dataset,
+        Dataset, Split,
         check::{Inspection, SplitSummary, Summary, inspect},
     },
 };
@@ -99,11 +99,6 @@ impl Table<'_> {
     /// One column per split, one row for images, masks, and each class.
     fn print_splits(&self, ui: &mut Ui) {
         let splits = &self.summary.splits;
-        let columns: Vec<(&str, &SplitSummary)> =
-            [("train", &splits.train), ("valid", &splits.valid), ("test", &splits.test)]
-                .into_iter()
-                .filter_map(|(name, split)| Some((name, split.as_ref()?)))
-                .collect();
         let classes = &self.dataset.classes;
         let shown = if self.all { classes.len() } else { classes.len().min(SHOWN_CLASSES) };
         let width = classes[..shown].iter().map(|name| name.width()).max().unwrap_or(0).max(6);
@@ -112,9 +107,9 @@ impl Table<'_> {
             ui.print(&format!("{}{cells}", pad_right(name, width)));
         };
         let count = |value: &dyn Fn(&SplitSummary) -> usize| -> Vec<String> {
-            columns.iter().map(|(_, split)| value(split).to_string()).collect()
+            splits.values().map(|split| value(split).to_string()).collect()
         };
-        row("", columns.iter().map(|(name, _)| (*name).to_owned()).collect());
+        row("", splits.keys().map(Split::to_string).collect());
         row("images", count(&|split| split.images));
         row("masks", count(&|split| split.masks));
         for name in &classes[..shown] {

@@ -16,11 +16,7 @@ use anyhow::{Context, bail, ensure};
 use image::RgbImage;
 use pinpoint::{
     Config, PredictOptions, Predictor,
-    data::{
-        Sample,
-        image::read_rgb,
-        loader::{EvalSettings, Prepared, prefetch},
-    },
+    data::{Sample, image::read_rgb, loader::prefetch},
     device,
     metrics::ThresholdRule,
     predict::Tiling,
@@ -112,10 +108,9 @@ impl Predict {
 
         // Decoding begins while the weights are read.
         let max_megapixels = config.data.max_megapixels;
-        let settings = EvalSettings { workers: threads, max_megapixels };
+        let (preprocess, max_pixels) = (config.preprocess.clone(), options.tiling.max_pixels());
         let paths = inputs.images.iter().map(|input| input.path.clone()).collect();
-        let mut prepared =
-            prefetch(paths, config.preprocess.clone(), settings, options.tiling.max_pixels());
+        let mut prepared = prefetch(paths, preprocess, max_megapixels, threads, max_pixels);
         let device = device::open(&self.device)?;
         let predictor = Predictor::load(&run, &device)?;
         predictor.note().into_iter().for_each(|note| ui.note(note));
@@ -133,17 +128,11 @@ impl Predict {
         };
         for input in &inputs.images {
             // A file that takes long to decode must not keep a signal waiting.
-            while !prepared.wait(PATIENCE) && !interrupt.is_requested() {}
-            if interrupt.is_requested() {
-                break;
-            }
-            let Some(prepared) = prepared.next() else { break };
+            let Some(prepared) = prepared.next_unless(|| interrupt.is_requested()) else { break };
             let outcome = prepared.map_err(Into::into).and_then(|prepared| {
                 let (image, prediction) = match prepared {
-                    Prepared::Ready(image) => {
-                        predictor.predict_prepared(image, &input.path, &options)?
-                    }
-                    Prepared::Large => {
+                    Some(image) => predictor.predict_prepared(image, &input.path, &options)?,
+                    None => {
                         let image = read_large(&input.path, max_megapixels, &interrupt)?;
                         let prediction = predictor.predict_named(&image, &input.path, &options)?;
                         (image, prediction)

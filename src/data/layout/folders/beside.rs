@@ -5,37 +5,32 @@
 //! cat/1.jpg     1.png                        by name and, since photos are named so too, by pixels
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use super::{
-    File,
-    content::{Content, hold},
-    names,
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
 };
 
-/// What the pictures of one folder are.
-#[derive(Debug, Default)]
-pub(super) struct Sorted {
-    /// Masks, with the image that each belongs to: indices into the pictures.
-    pub(super) masks: Vec<(usize, usize)>,
-    /// Pictures that look like masks in every way but have no image.
-    pub(super) lonely: Vec<usize>,
-}
+use super::{File, names};
+use crate::data::image;
 
-/// Tells masks from images among the pictures of one folder.
-pub(super) fn sort(pictures: &[&File]) -> Sorted {
+/// Tells masks from images among those pictures that are in one folder.
+///
+/// Gives the masks, each with the image that it belongs to, and what looks like a mask in every way
+/// but has no image.
+pub(super) fn sort(pictures: &[File], folder: &[usize]) -> (Vec<(usize, usize)>, Vec<usize>) {
     let mut by_stem: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (index, file) in pictures.iter().enumerate() {
-        by_stem.entry(&file.stem).or_default().push(index);
+    for &index in folder {
+        by_stem.entry(&pictures[index].stem).or_default().push(index);
     }
     let partner = |stem: Option<&str>| stem.and_then(|stem| by_stem.get(stem)).map(|of| of[0]);
     let (mut named, mut doubtful, mut lonely) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, file) in pictures.iter().enumerate() {
-        if let Some(image) = partner(names::image_stem(&file.stem)) {
+    for &index in folder {
+        let stem = &pictures[index].stem;
+        if let Some(image) = partner(names::image_stem(stem)) {
             named.push((index, image));
-        } else if let Some(image) = partner(names::doubtful_image_stem(&file.stem)) {
+        } else if let Some(image) = partner(names::doubtful_image_stem(stem)) {
             doubtful.push((index, image));
-        } else if names::ends_like_mask(&file.stem) {
+        } else if names::ends_like_mask(stem) {
             lonely.push(index);
         }
     }
@@ -47,34 +42,142 @@ pub(super) fn sort(pictures: &[&File]) -> Sorted {
     let content = |index: usize| Content::of_file(&pictures[index].path);
     // `person_mask.jpg` beside `person.jpg` may show the person with a mask on.
     let is_mask = |&(mask, _): &(usize, usize)| Some(content(mask)? != Content::Photo);
-    let mut masks = kept(&named, hold(&named, is_mask));
+    let mut masks = those_that(&named, is_mask);
     let is_drawn = |index: usize| content(index).map(|found| found == Content::Drawn);
     let is_pair = |&(mask, image): &(usize, usize)| {
         Some(is_drawn(mask).unwrap_or(false) && !is_drawn(image).unwrap_or(true))
     };
-    for pairs in by_extensions(pictures, &doubtful) {
-        masks.extend(kept(&pairs, hold(&pairs, is_pair)));
+    // Pairs of the same extensions are likely to be alike.
+    let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (mask, image) in doubtful {
+        let ends = [mask, image].map(|index| pictures[index].path.extension());
+        groups.entry(ends).or_default().push((mask, image));
     }
-    let lonely = kept(&lonely, hold(&lonely, |&index| is_drawn(index)));
+    for pairs in groups.into_values() {
+        masks.extend(those_that(&pairs, is_pair));
+    }
+    let lonely = those_that(&lonely, |&index| is_drawn(index));
 
     // What is an image's mask is nobody's image.
     let of: BTreeSet<usize> = masks.iter().map(|(mask, _)| *mask).collect();
     masks.retain(|(_, image)| !of.contains(image));
     masks.sort_unstable();
     masks.dedup_by_key(|(mask, _)| *mask);
-    Sorted { masks, lonely }
+    (masks, lonely)
 }
 
-/// Pairs of files in groups that are likely to be alike.
-fn by_extensions(pictures: &[&File], pairs: &[(usize, usize)]) -> Vec<Vec<(usize, usize)>> {
-    let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for &(mask, image) in pairs {
-        let [mask_end, image_end] = [mask, image].map(|index| pictures[index].path.extension());
-        groups.entry((mask_end, image_end)).or_default().push((mask, image));
+/// A picture of at most this many colours was drawn, not taken.
+const FEW_COLOURS: usize = 32;
+/// Channels that differ by no more than this are grey, also after JPEG.
+const GREY_SPREAD: u8 = 24;
+/// Levels of grey that are taken for one, since JPEG and smooth borders blur them.
+const LEVELS: usize = 16;
+/// Share of the pixels that two levels must have between them.
+const TWO_LEVELS: f64 = 0.97;
+/// Larger pictures are not decoded to find out what they are.
+const MAX_MEGAPIXELS: u32 = 50;
+/// Files of a kind that are decoded before all of the kind are believed to be alike.
+const SAMPLE: usize = 6;
+
+/// What a picture looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// Few colours, or two levels of grey: what masks look like.
+    Drawn,
+    /// Many levels of grey: an X-ray or an ultrasound image, but also a soft mask.
+    Grey,
+    /// Many colours.
+    Photo,
+}
+
+impl Content {
+    /// What a file looks like; nothing if it cannot be read.
+    fn of_file(path: &Path) -> Option<Self> {
+        let pixels = image::read_rgb(path, MAX_MEGAPIXELS).ok()?;
+        let mut colours = BTreeSet::new();
+        let (mut levels, mut colourful) = ([0_usize; 256 / LEVELS], 0_usize);
+        let total = pixels.len() / 3;
+        for pixel in pixels.pixels() {
+            if colours.len() <= FEW_COLOURS {
+                colours.insert(pixel.0);
+            }
+            let [low, high] = [pixel.0.iter().min()?, pixel.0.iter().max()?];
+            colourful += usize::from(high - low > GREY_SPREAD);
+            levels[usize::from(*high) / LEVELS] += 1;
+        }
+        if colours.len() <= FEW_COLOURS {
+            return Some(Self::Drawn);
+        }
+        if colourful as f64 > (1.0 - TWO_LEVELS) * total as f64 {
+            return Some(Self::Photo);
+        }
+        levels.sort_unstable();
+        let most = levels[levels.len() - 2..].iter().sum::<usize>() as f64;
+        Some(if most >= TWO_LEVELS * total as f64 { Self::Drawn } else { Self::Grey })
     }
-    groups.into_values().collect()
 }
 
-fn kept<T: Copy>(items: &[T], holds: Vec<bool>) -> Vec<T> {
-    items.iter().zip(holds).filter(|(_, holds)| *holds).map(|(item, _)| *item).collect()
+/// Those of `items` that hold, of which some are tried and all are if those disagree.
+///
+/// A file that cannot be read holds: its name has brought it here.
+fn those_that<T: Copy>(items: &[T], holds: impl Fn(&T) -> Option<bool>) -> Vec<T> {
+    let step = items.len().div_ceil(SAMPLE).max(1);
+    let tried: Vec<bool> = items.iter().step_by(step).filter_map(&holds).collect();
+    match tried.first() {
+        Some(first) if tried.iter().any(|other| other != first) => {
+            items.iter().copied().filter(|item| holds(item).unwrap_or(true)).collect()
+        }
+        Some(false) => Vec::new(),
+        _ => items.to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ::image::{GrayImage, Luma, Rgb, RgbImage};
+
+    use super::*;
+
+    #[test]
+    fn drawn_grey_and_taken_pictures_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.png");
+        let content = || Content::of_file(&path);
+        GrayImage::from_fn(64, 64, |x, _| Luma([if x < 20 { 255 } else { 0 }]))
+            .save(&path)
+            .unwrap();
+        assert_eq!(content(), Some(Content::Drawn));
+        GrayImage::from_fn(64, 64, |x, y| Luma([(x * 4) as u8 ^ y as u8])).save(&path).unwrap();
+        assert_eq!(content(), Some(Content::Grey));
+        RgbImage::from_fn(64, 64, |x, y| Rgb([x as u8 * 4, y as u8 * 4, 9])).save(&path).unwrap();
+        assert_eq!(content(), Some(Content::Photo));
+        assert_eq!(Content::of_file(&folder.path().join("gone.png")), None);
+    }
+
+    #[test]
+    fn a_mask_saved_as_jpeg_still_looks_drawn() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jpg");
+        let disk = |x: u32, y: u32| x.abs_diff(60).pow(2) + y.abs_diff(60).pow(2) < 900;
+        GrayImage::from_fn(128, 128, |x, y| Luma([if disk(x, y) { 255 } else { 0 }]))
+            .save(&path)
+            .unwrap();
+        assert_eq!(Content::of_file(&path), Some(Content::Drawn));
+    }
+
+    #[test]
+    fn a_sample_decides_for_all_unless_it_disagrees() {
+        let numbers: Vec<usize> = (0..100).collect();
+        let tried = std::cell::Cell::new(0);
+        let counted = |holds: bool| {
+            tried.set(tried.get() + 1);
+            Some(holds)
+        };
+        assert_eq!(those_that(&numbers, |_| counted(true)), numbers);
+        assert!(tried.get() <= SAMPLE);
+        let odd = those_that(&numbers, |number| Some(number % 2 == 1));
+        assert_eq!(odd.len(), 50);
+        let late = those_that(&numbers, |number| Some(*number >= 50));
+        assert_eq!(late, numbers[50..]);
+    }
 }

@@ -12,7 +12,6 @@
 //! name, or beside their images; several masks of an image are united.
 
 mod beside;
-mod content;
 mod names;
 mod shape;
 mod truth;
@@ -24,15 +23,12 @@ use std::{
 
 use self::{shape::Shape, truth::Masks};
 use super::{
-    Layout,
-    builder::{Builder, Entry, Origin},
-    detect, path,
+    Layout, OpenOptions,
+    builder::{Builder, Origin},
+    path,
     whole::in_order,
 };
-use crate::{
-    data::problem::{Problem, ProblemKind},
-    error::Result,
-};
+use crate::data::{Truth, problem::ProblemKind};
 
 /// Folders are followed this far.
 const MAX_DEPTH: usize = 10;
@@ -55,27 +51,21 @@ struct Tree {
     folders: Vec<Vec<String>>,
 }
 
-/// The folder that holds the split or class folders: `path`, or the only folder in it.
-pub(super) fn home(path: &Path) -> Option<PathBuf> {
+pub(super) fn read(path: &Path, options: &OpenOptions) -> Option<Builder> {
     let only = match &path::entries(path)[..] {
         [entry] if entry.is_dir() => Some(entry.clone()),
         _ => None,
     };
-    // The folder in it first: taken for a class of its own it would be one class with everything.
-    only.into_iter().chain([path.to_owned()]).find(|folder| {
-        let tree = Tree::below(folder);
+    // The only folder first: taken for a class of its own it would be one class with everything.
+    let (home, tree, shape) = only.into_iter().chain([path.to_owned()]).find_map(|folder| {
+        let tree = Tree::below(&folder);
         let shape = Shape::of(&tree.pictures);
-        tree.pictures.iter().any(|file| shape.is_in_class_folder(file))
-    })
-}
-
-/// Reads class folders; unless `mask_names`, files named like masks are images all the same.
-pub(super) fn read(path: &Path, mask_names: bool) -> Result<Builder> {
-    let home = home(path).ok_or_else(|| detect::lacks(path, Layout::Folders))?;
-    let Tree { pictures, others, folders } = Tree::below(&home);
-    let shape = Shape::of(&pictures);
+        let is_home = tree.pictures.iter().any(|file| shape.is_in_class_folder(file));
+        is_home.then_some((folder, tree, shape))
+    })?;
+    let Tree { pictures, others, folders } = tree;
     let mut builder = Builder::new(Layout::Folders, &home);
-    let classes = folders.iter().filter_map(|folders| shape.place(folders)?.class);
+    let classes = folders.iter().filter_map(|folders| shape.place(folders)?.1);
     builder.classes = Some(in_order(classes.map(str::to_owned)));
 
     let (masks, images): (Vec<File>, Vec<File>) =
@@ -83,28 +73,30 @@ pub(super) fn read(path: &Path, mask_names: bool) -> Result<Builder> {
     let (mut images, outside): (Vec<File>, Vec<File>) =
         images.into_iter().partition(|file| shape.place(&file.folders).is_some());
     note_left_out(&mut builder, "pictures outside of the folders of classes", &outside);
-    images.sort_by_key(|file| shape.place(&file.folders).map(|place| place.split));
+    images.sort_by_key(|file| shape.place(&file.folders).map(|(split, _)| split));
 
-    let mut truth = Masks::in_folders(&shape, &images, &masks);
-    if mask_names {
-        truth.add_beside(&images);
+    let mut found = Masks::in_folders(&shape, &images, &masks);
+    if !options.no_mask_names {
+        found.add_beside(&images);
     }
-    truth.report(&mut builder, &images, &masks);
-    for (index, file) in images.iter().enumerate().filter(|(index, _)| truth.is_image(*index)) {
-        let place = shape.place(&file.folders).expect("others were left out");
-        let Some(class) = place.class else {
+    found.report(&mut builder, &images, &masks);
+    for (index, file) in images.iter().enumerate().filter(|(index, _)| found.is_image(*index)) {
+        let (split, class) = shape.place(&file.folders).expect("others were left out");
+        let origin = Origin::file(&file.path);
+        let Some(class) = class else {
             let text = "image is not in the folder of a class";
-            builder.problem(Problem::of_file(ProblemKind::UnlabelledImage, &file.path, text));
+            builder.problem(&origin, ProblemKind::UnlabelledImage, text);
             continue;
         };
-        let masks = truth.of(index).unwrap_or_else(|| truth.expected(&home, &shape, file));
-        let origin = Origin::file(&file.path);
-        builder.add(Entry::new(place.split, class, file.path.clone(), masks, origin));
+        let masks = found.of_image.get(&index).cloned();
+        let masks = masks.unwrap_or_else(|| found.expected(&home, &shape, file));
+        let truth = Truth { masks, ..Truth::default() };
+        builder.add(&origin, split, class, &file.path, truth);
     }
-    let is_within = |file: &File| shape.place(&file.folders).is_some_and(|at| at.class.is_some());
+    let is_within = |file: &File| matches!(shape.place(&file.folders), Some((_, Some(_))));
     let others: Vec<File> = others.into_iter().filter(is_within).collect();
     note_left_out(&mut builder, "what is not an image", &others);
-    Ok(builder)
+    Some(builder)
 }
 
 fn note_left_out(builder: &mut Builder, what: &str, files: &[File]) {

@@ -15,14 +15,6 @@ pub(super) struct Shape {
     has_splits: bool,
 }
 
-/// Where an image is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Location<'a> {
-    pub(super) split: Split,
-    /// Nothing if it is not in the folder of a class.
-    pub(super) class: Option<&'a str>,
-}
-
 impl Shape {
     pub(super) fn of(pictures: &[File]) -> Self {
         let mut shape =
@@ -62,8 +54,9 @@ impl Shape {
         meaning
     }
 
-    /// Where the images of a folder belong; nothing if they are not meant.
-    pub(super) fn place<'a>(&self, folders: &'a [String]) -> Option<Location<'a>> {
+    /// The split of the images of a folder, and their class if it is in the folder of one; nothing
+    /// if they are not meant.
+    pub(super) fn place<'a>(&self, folders: &'a [String]) -> Option<(Split, Option<&'a str>)> {
         if self.holds_masks(folders)
             || self.images_folder.as_ref().is_some_and(|name| folders.first() != Some(name))
         {
@@ -71,17 +64,16 @@ impl Shape {
         }
         let meaning = self.meaning(folders);
         if !self.has_splits {
-            return Some(Location { split: Split::Train, class: meaning.first().copied() });
+            return Some((Split::Train, meaning.first().copied()));
         }
         let split = meaning.first().and_then(|name| split_named(name))?;
-        Some(Location { split, class: meaning.get(1).copied() })
+        Some((split, meaning.get(1).copied()))
     }
 
     /// Whether a file is an image right in the folder of a class.
     pub(super) fn is_in_class_folder(&self, file: &File) -> bool {
-        let depth = 1 + usize::from(self.has_splits);
-        self.place(&file.folders).is_some_and(|place| place.class.is_some())
-            && (self.has_splits || self.meaning(&file.folders).len() == depth)
+        matches!(self.place(&file.folders), Some((_, Some(_))))
+            && (self.has_splits || self.meaning(&file.folders).len() == 1)
     }
 }
 

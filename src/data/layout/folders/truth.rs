@@ -7,15 +7,15 @@ use std::{
 
 use super::{File, Shape, beside, names};
 use crate::data::{
-    layout::builder::Builder,
-    problem::{Problem, ProblemKind},
+    layout::builder::{Builder, Origin},
+    problem::ProblemKind,
 };
 
 /// Which pictures are the masks of which.
 #[derive(Debug, Default)]
 pub(super) struct Masks {
     /// Mask files by the index of their image.
-    of_image: BTreeMap<usize, Vec<PathBuf>>,
+    pub(super) of_image: BTreeMap<usize, Vec<PathBuf>>,
     /// Pictures of mask folders that no image was found for.
     orphans: Vec<usize>,
     /// Pictures among the images that are masks.
@@ -61,15 +61,13 @@ impl Masks {
         for (index, image) in images.iter().enumerate() {
             by_folder.entry(&image.folders).or_default().push(index);
         }
-        for indices in by_folder.into_values() {
-            let pictures: Vec<&File> = indices.iter().map(|&index| &images[index]).collect();
-            let beside::Sorted { masks, lonely } = beside::sort(&pictures);
+        for folder in by_folder.into_values() {
+            let (masks, lonely) = beside::sort(images, &folder);
             for (mask, image) in masks {
-                self.beside.insert(indices[mask]);
-                let of_image = self.of_image.entry(indices[image]).or_default();
-                of_image.push(pictures[mask].path.clone());
+                self.beside.insert(mask);
+                self.of_image.entry(image).or_default().push(images[mask].path.clone());
             }
-            self.lonely.extend(lonely.into_iter().map(|index| indices[index]));
+            self.lonely.extend(lonely);
         }
     }
 
@@ -86,24 +84,19 @@ impl Masks {
             let stem = names::image_stem(&images[*index].stem).unwrap_or_default();
             let text =
                 format!("looks like a mask, by name and by pixels, but there is no image `{stem}`");
-            let path = &images[*index].path;
-            builder.problem(Problem::of_file(ProblemKind::MaskAmongImages, path, text));
+            let image = Origin::file(&images[*index].path);
+            builder.problem(&image, ProblemKind::MaskAmongImages, text);
         }
         for index in &self.orphans {
             let text = "mask has no image of its name in the same place";
-            let path = &masks[*index].path;
-            builder.problem(Problem::of_file(ProblemKind::OrphanMask, path, text));
+            let mask = Origin::file(&masks[*index].path);
+            builder.problem(&mask, ProblemKind::OrphanMask, text);
         }
     }
 
     /// Whether a picture among the images is one.
     pub(super) fn is_image(&self, index: usize) -> bool {
         !self.beside.contains(&index) && !self.lonely.contains(&index)
-    }
-
-    /// The masks of an image, if it has any.
-    pub(super) fn of(&self, index: usize) -> Option<Vec<PathBuf>> {
-        self.of_image.get(&index).cloned()
     }
 
     /// Where the mask of an image without one would be; nowhere if there are none at all.

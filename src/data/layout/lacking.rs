@@ -1,60 +1,40 @@
-//! Which layout a path has, told by the files it holds.
+//! What was looked for where there is no dataset, or not the one that was meant.
 
 use std::path::Path;
 
-use super::{
-    Layout, coco, cub, folders, folds, glas, oxford_flowers, oxford_pets, path, table, voc, wsol,
+use super::{Layout, path, table};
+use crate::{
+    data::problem::{quoted, refusal},
+    error::Error,
 };
-use crate::error::{Error, Result};
-
-/// The layout of the dataset at `path`, or an error that says what was looked for.
-pub(super) fn detect(path: &Path) -> Result<Layout> {
-    let matches = |layout: &Layout| match layout {
-        Layout::Glas => glas::home(path).is_some(),
-        Layout::Cub => cub::Home::find(path).is_some(),
-        Layout::OxfordFlowers => oxford_flowers::home(path).is_some(),
-        Layout::OxfordPets => oxford_pets::home(path).is_some(),
-        Layout::Voc => voc::home(path).is_some(),
-        Layout::Coco => !coco::lists(path).is_empty(),
-        Layout::Wsol => !wsol::folders(path).is_empty(),
-        Layout::Folds => !folds::lists(path).is_empty(),
-        Layout::Table => !table::lists(path).is_empty(),
-        Layout::Folders => folders::home(path).is_some(),
-    };
-    Layout::ALL.into_iter().find(matches).ok_or_else(|| unknown(path))
-}
 
 /// `path` was said to have a layout that it does not have.
-pub(super) fn lacks(path: &Path, layout: Layout) -> Error {
+pub(super) fn one(path: &Path, layout: Layout) -> Error {
     if let (Layout::Table, Some(error)) = (layout, other_columns(path)) {
         return error;
     }
-    Error::Data {
-        path: path.to_owned(),
-        problem: format!("this is no `{layout}` dataset"),
-        remedy: format!("a `{layout}` dataset has {}", looked_for(layout)),
-    }
+    let remedy = format!("a `{layout}` dataset has {}", looked_for(layout));
+    refusal(path, format!("this is no `{layout}` dataset"), remedy)
 }
 
 /// A list whose columns are called otherwise than those of a table.
 fn other_columns(path: &Path) -> Option<Error> {
     let (list, columns) = table::other_columns(path)?;
-    let columns: Vec<_> = columns.iter().map(|name| format!("`{name}`")).collect();
-    Some(Error::Data {
-        path: list,
-        problem: format!("the columns are {}, not those of a table of images", columns.join(", ")),
-        remedy: format!(
-            "the first line must name a column of images ({}) and one of classes ({}), and may name \
-             {} and {}",
-            table::IMAGE.map(|name| format!("`{name}`")).join(", "),
-            table::LABEL.map(|name| format!("`{name}`")).join(", "),
-            table::MASK.map(|name| format!("`{name}`")).join(", "),
-            table::SPLIT.map(|name| format!("`{name}`")).join(", "),
-        ),
-    })
+    let columns = quoted(columns);
+    let problem = format!("the columns are {columns}, not those of a table of images");
+    let remedy = format!(
+        "the first line must name a column of images ({}) and one of classes ({}), and may name \
+         {} and {}",
+        quoted(table::IMAGE),
+        quoted(table::LABEL),
+        quoted(table::MASK),
+        quoted(table::SPLIT),
+    );
+    Some(refusal(&list, problem, remedy))
 }
 
-fn unknown(path: &Path) -> Error {
+/// None of the layouts is that of the dataset at `path`.
+pub(super) fn every(path: &Path) -> Error {
     if path.is_file()
         && let Some(error) = other_columns(path)
     {
@@ -65,13 +45,10 @@ fn unknown(path: &Path) -> Error {
     }
     let looked_for: Vec<_> = Layout::ALL
         .iter()
-        .map(|layout| format!("\n  {:<15} {}", layout.name(), looked_for(*layout)))
+        .map(|layout| format!("\n  {layout:<15} {}", looked_for(*layout)))
         .collect();
-    Error::Data {
-        path: path.to_owned(),
-        problem: format!("cannot tell how the dataset is laid out{}", columns_found(path)),
-        remedy: format!("pass a path that holds one of these:{}", looked_for.concat()),
-    }
+    let problem = format!("cannot tell how the dataset is laid out{}", columns_found(path));
+    refusal(path, problem, format!("pass a path that holds one of these:{}", looked_for.concat()))
 }
 
 /// The columns of a list that is no table, to go with a problem.
@@ -87,13 +64,10 @@ fn flat_images(path: &Path) -> Option<Error> {
         .into_iter()
         .find(|folder| path::entries(folder).iter().any(|file| path::is_image(file)))?;
     let columns = columns_found(path);
-    Some(Error::Data {
-        path: folder,
-        problem: format!("there are images, but nothing says of which class each is{columns}"),
-        remedy: "put them into one folder per class, as in `train/cat/1.jpg`, or list them in a \
-                 CSV file with the columns `image` and `label`"
-            .to_owned(),
-    })
+    let problem = format!("there are images, but nothing says of which class each is{columns}");
+    let remedy = "put them into one folder per class, as in `train/cat/1.jpg`, or list them in a \
+                  CSV file with the columns `image` and `label`";
+    Some(refusal(&folder, problem, remedy))
 }
 
 fn looked_for(layout: Layout) -> &'static str {
@@ -148,7 +122,7 @@ mod tests {
             let tree = Tree::new().text("readme.md", "");
             let options = OpenOptions { layout: Some(layout), ..OpenOptions::default() };
             let message = tree.open_at("", &options).unwrap_err().to_string();
-            assert!(message.contains(layout.name()), "{layout}: {message}");
+            assert!(message.contains(&layout.to_string()), "{layout}: {message}");
         }
     }
 }
