@@ -9,7 +9,10 @@ mod mpi;
 #[cfg(test)]
 pub(crate) mod threads;
 
-use std::{fmt, ops::Range};
+use std::{
+    fmt,
+    ops::{Deref, Range},
+};
 
 #[cfg(feature = "mpi")]
 pub use self::mpi::{Mpi, start};
@@ -59,6 +62,14 @@ impl Collective for Single {
 #[derive(Debug, Clone, Copy)]
 pub struct Ranks(&'static dyn Collective);
 
+impl Deref for Ranks {
+    type Target = dyn Collective;
+
+    fn deref(&self) -> &Self::Target {
+        self.0
+    }
+}
+
 impl PartialEq for Ranks {
     fn eq(&self, other: &Self) -> bool {
         (self.rank(), self.size()) == (other.rank(), other.size())
@@ -78,16 +89,6 @@ impl Ranks {
         Self(collective)
     }
 
-    /// Which of the processes this is, counted from 0.
-    pub fn rank(&self) -> usize {
-        self.0.rank()
-    }
-
-    /// How many there are.
-    pub fn size(&self) -> usize {
-        self.0.size()
-    }
-
     /// Whether there are no others.
     pub fn is_alone(&self) -> bool {
         self.size() == 1
@@ -101,16 +102,6 @@ impl Ranks {
     /// The part of each batch that is this rank's.
     pub fn part(&self) -> Part {
         Part { index: self.rank(), of: self.size() }
-    }
-
-    /// What each rank gives, in rank order; all give equally many values.
-    pub fn all_gather(&self, mine: &[f64]) -> Vec<f64> {
-        self.0.all_gather(mine)
-    }
-
-    /// Replaces each value by its sum over the ranks, added in rank order.
-    pub fn all_reduce(&self, values: &mut [f32]) {
-        self.0.all_reduce(values);
     }
 
     /// The sum over the ranks of each of a few numbers, added in rank order.
@@ -133,7 +124,7 @@ impl Ranks {
     pub fn agree<T>(&self, outcome: Result<T>) -> Result<T> {
         let Some(rank) = self.first_that(outcome.is_err()) else { return outcome };
         let mut message = outcome.as_ref().err().map(chain).unwrap_or_default().into_bytes();
-        self.0.broadcast(rank, &mut message);
+        self.broadcast(rank, &mut message);
         if rank == self.rank() {
             return outcome;
         }
