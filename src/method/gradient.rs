@@ -34,16 +34,14 @@ pub fn accumulate(sum: &mut GradientSum, module: &impl Module, found: Gradients,
                 first.insert(gradient);
             }
             Entry::Occupied(mut total) => {
-                add(total.get_mut(), &gradient);
+                let blocks = total.get_mut().par_chunks_mut(BLOCK).zip(gradient.par_chunks(BLOCK));
+                blocks.for_each(|(total, more)| {
+                    total.iter_mut().zip(more).for_each(|(total, more)| *total += more);
+                });
                 reuse(gradient);
             }
         }
     }
-}
-
-fn add(total: &mut [f32], more: &[f32]) {
-    let blocks = total.par_chunks_mut(BLOCK).zip(more.par_chunks(BLOCK));
-    blocks.for_each(|(total, more)| total.iter_mut().zip(more).for_each(|(t, m)| *t += m));
 }
 
 #[cfg(test)]

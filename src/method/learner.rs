@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     GradientSum,
-    output::ModelOutput,
+    output::{ModelOutput, most_probable},
     tiles::{LargeImage, Tiling},
 };
 use crate::{
@@ -32,13 +32,11 @@ pub trait Learner {
     /// Whether its masks take part in training, or are only read from the trained network.
     const LEARNS_BY_MASK: bool = true;
 
+    /// The method whose training this one's is, step by step, if it only reads its mask otherwise.
+    const TRAINED_AS: Option<&'static str> = None;
+
     /// Lays the settings it was published with over the defaults.
     fn published(&self, config: &mut Config);
-
-    /// The method whose training this one's is, step by step, if it only reads its mask otherwise.
-    fn trained_as(&self) -> Option<&'static str> {
-        None
-    }
 
     /// A network with weights drawn from the settings' seed.
     fn network(&self, config: &Config, classes: usize, device: &Device) -> Self::Network;
@@ -165,6 +163,17 @@ pub struct ImageValidation {
     pub loss: f64,
 }
 
+impl ImageValidation {
+    /// Whether the most probable class is the label, and the cross-entropy against it.
+    pub fn of(probabilities: &[f32], label: usize) -> Self {
+        Self {
+            mistake: f64::from(u8::from(most_probable(probabilities) != label)),
+            localizer_mistake: None,
+            loss: -f64::from(probabilities[label].max(f32::MIN_POSITIVE)).ln(),
+        }
+    }
+}
+
 impl Terms {
     /// Of a method that minimizes one thing only.
     pub fn single(loss: f64) -> Self {
@@ -206,11 +215,6 @@ pub(crate) fn images(batch: &Batch, device: &Device) -> Tensor<4> {
 pub(crate) fn input(image: &EvalImage, device: &Device) -> Tensor<4> {
     let [height, width] = image.geometry.padded.rows_columns();
     tensor(image.input.clone(), [1, 3, height, width], device)
-}
-
-/// Cross-entropy of probabilities against a label.
-pub(crate) fn negative_log_likelihood(probabilities: &[f32], label: usize) -> f64 {
-    -f64::from(probabilities[label].max(f32::MIN_POSITIVE)).ln()
 }
 
 #[cfg(test)]

@@ -136,8 +136,8 @@ pub fn settings(experiment: &Experiment, row: &str, weights: Option<&KnownFile>)
 
 /// What of the settings decides the training: runs that agree in it learn the same weights.
 pub fn training_settings(config: &Config) -> Result<Config> {
-    fn facts<L: Learner>(learner: &L) -> (Option<&'static str>, bool) {
-        (learner.trained_as(), L::LEARNS_BY_MASK)
+    fn facts<L: Learner>(_: &L) -> (Option<&'static str>, bool) {
+        (L::TRAINED_AS, L::LEARNS_BY_MASK)
     }
     let (trained_as, learns_by_mask) = with_method!(
         config.method.as_str(),

@@ -1,18 +1,15 @@
 //! Features of the images that a probe learns from, computed or read from where they were kept.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use burn::tensor::Device;
 
-use super::{Event, Observer, TrainingTask, features::Stored};
+use super::{Event, Observer, TrainingTask, features::Stored, images_of};
 use crate::{
-    config::{Config, ProbeConfig},
-    data::{
-        Sample,
-        loader::{EvalImage, EvalImages, EvalLoader, EvalSettings},
-    },
+    config::ProbeConfig,
+    data::{Sample, loader::EvalImage},
     error::{Error, Result},
-    method::probe::{ImageFeatures, NotFinite, Plan, StageMaps},
+    method::probe::{ImageFeatures, Plan, StageMaps},
     model::resnet::Resnet,
 };
 
@@ -21,21 +18,9 @@ pub(super) struct Features<'a> {
     pub(super) task: &'a TrainingTask<'a>,
     pub(super) plan: Plan,
     pub(super) samples: &'a [&'a Sample],
-    pub(super) source: Source<'a>,
-}
-
-/// Where features come from.
-pub(super) enum Source<'a> {
-    /// They were made before.
-    Stored(&'a Stored),
-    /// Each image is passed through the backbone.
-    Computed(&'a Resnet),
-}
-
-/// Gives them, one after the other.
-enum Reader<'a> {
-    Stored(&'a Stored),
-    Computed(&'a Resnet, EvalImages),
+    pub(super) backbone: Resnet,
+    /// Features that were made before; none if each image is passed through the backbone.
+    pub(super) stored: Option<Stored>,
 }
 
 impl Features<'_> {
@@ -46,23 +31,22 @@ impl Features<'_> {
         observer: &mut dyn Observer,
         mut give: impl FnMut(ImageFeatures),
     ) -> Result<bool> {
-        let Self { task, plan, samples, source } = self;
-        let (what, mut reader) = match source {
-            Source::Stored(stored) => ("reading features", Reader::Stored(stored)),
-            Source::Computed(backbone) => {
-                let images = images(task, &samples[first..]).images();
-                ("computing features", Reader::Computed(backbone, images))
-            }
+        let Self { task, plan, samples, backbone, stored } = self;
+        let (what, decoded) = match stored {
+            Some(_) => ("reading features", &[][..]),
+            None => ("computing features", &samples[first..]),
         };
+        let paths = decoded.iter().map(|sample| sample.image.clone()).collect();
+        let mut images = images_of(paths, task.config, task.workers);
         for (index, sample) in samples.iter().enumerate().skip(first) {
             if observer.wants_to_stop() {
                 return Ok(false);
             }
             let (done, total) = (index - first, samples.len() - first);
             observer.observe(&Event::Working { what, done, total });
-            give(match &mut reader {
-                Reader::Stored(stored) => stored.read(index)?,
-                Reader::Computed(backbone, images) => {
+            give(match stored {
+                Some(stored) => stored.read(index)?,
+                None => {
                     let Some(image) = images.next_unless(|| observer.wants_to_stop()) else {
                         return Ok(false);
                     };
@@ -86,23 +70,11 @@ pub(super) fn features_of(
 ) -> Result<ImageFeatures> {
     let EvalImage { input, geometry, .. } = image;
     let maps = StageMaps::of(backbone, input, geometry.padded.rows_columns(), config, device);
-    let features = ImageFeatures::of(&maps, cells, config).map_err(|NotFinite| Error::Image {
+    let features = ImageFeatures::of(&maps, cells, config).ok_or_else(|| Error::Image {
         path: path.to_owned(),
         problem: "the features of the image are no numbers, or too large to be kept".to_owned(),
         remedy: "give weights that were trained on such images, as ImageNet's are".to_owned(),
     })?;
     maps.reuse();
     Ok(features)
-}
-
-/// The images of some samples, as prediction sees them.
-pub(super) fn images(task: &TrainingTask<'_>, samples: &[&Sample]) -> EvalLoader {
-    let paths = samples.iter().map(|sample| sample.image.clone()).collect();
-    images_of(paths, task.config, task.workers)
-}
-
-/// Images as prediction sees them, decoded by so many threads.
-pub(super) fn images_of(paths: Vec<PathBuf>, config: &Config, workers: usize) -> EvalLoader {
-    let settings = EvalSettings { workers, max_megapixels: config.data.max_megapixels };
-    EvalLoader::new(paths, config.preprocess.clone(), settings)
 }

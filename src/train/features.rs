@@ -6,7 +6,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -15,15 +15,12 @@ use half::{f16, slice::HalfFloatSliceExt as _};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    feature_pass::{features_of, images_of},
-    probe::open_backbone,
-};
+use super::{feature_pass::features_of, images_of, probe::open_backbone};
 use crate::{
     config::{ClassView, Config, ProbeConfig, Stage},
     data::Sample,
     error::{Error, Result},
-    method::probe::{HalfMap, HalfMaps, ImageCells, ImageFeatures, backbone},
+    method::probe::{ImageCells, ImageFeatures, StageMap, StageMaps, backbone},
     model::{
         params::Array,
         resnet::Resnet,
@@ -209,7 +206,7 @@ impl FeatureMaker {
             last_stage: 0,
         };
         let mut arrays = Arrays::new();
-        let mut read = images_of(paths.clone(), &self.config, 1).images();
+        let mut read = images_of(paths.clone(), &self.config, 1);
         for (known, path) in known.into_iter().zip(paths) {
             if !goes_on() {
                 return Ok(None);
@@ -285,13 +282,11 @@ impl Stored {
     ///
     /// Shards of other images or of another origin may lie in the folder too.
     pub(super) fn open(folder: &Path, origin: &Origin, samples: &[&Sample]) -> Result<Self> {
-        let mut paths = Vec::new();
-        for entry in fs::read_dir(folder).map_err(Error::file("read", folder))? {
-            let path = entry.map_err(Error::file("read", folder))?.path();
-            if path.to_string_lossy().ends_with(ENDING) {
-                paths.push(path);
-            }
-        }
+        let entries = fs::read_dir(folder).map_err(Error::file("read", folder))?;
+        let paths: io::Result<Vec<PathBuf>> =
+            entries.map(|entry| entry.map(|entry| entry.path())).collect();
+        let mut paths = paths.map_err(Error::file("read", folder))?;
+        paths.retain(|path| path.to_string_lossy().ends_with(ENDING));
         paths.sort();
         let mut known = BTreeMap::new();
         let (mut shards, mut foreign) = (Vec::new(), None);
@@ -352,14 +347,14 @@ impl Stored {
                 return Err(unusable(path, &"cells are not on a grid"));
             };
             let values = values.into_iter().map(f16::from_f32).collect();
-            Ok(HalfMap { grid: [rows, columns], channels, values })
+            Ok(StageMap { grid: [rows, columns], channels, values })
         };
         let Some(&Grids { common, spacing }) = grids.get(place) else {
             return Err(unusable(path, &"an image has no grid"));
         };
-        let HalfMap { grid, values, .. } = map()?;
+        let StageMap { grid, values, .. } = map()?;
         let stages = self.class_stages.iter().map(|&stage| Ok((stage, map()?)));
-        let class_maps = HalfMaps { grid: common, stages: stages.collect::<Result<_>>()? };
+        let class_maps = StageMaps { grid: common, stages: stages.collect::<Result<_>>()? };
         let cells = ImageCells { grid, spacing, values };
         Ok(ImageFeatures { cells, descriptor, last_stage: *last_stage, class_maps })
     }

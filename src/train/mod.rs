@@ -19,7 +19,7 @@ mod validate;
 
 use std::{
     ops::ControlFlow,
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -43,7 +43,7 @@ use crate::{
     config::{Config, Keep, Tie},
     data::{
         Dataset,
-        loader::{Batches as _, Supervision},
+        loader::{Batches as _, EvalImages, EvalLoader, EvalSettings, Supervision},
     },
     error::{Error, Result},
     method::{
@@ -122,10 +122,10 @@ fn fit_with<L: Learner>(
 ) -> Result<Ending> {
     let ranks = task.ranks;
     let prepared = ranks.agree(Training::prepare(learner, task, run, observer))?;
-    if ranks.any(prepared.is_none()) {
+    let stops = ranks.any(prepared.is_none());
+    let Some((mut training, inputs)) = prepared.filter(|_| !stops) else {
         return Ok(Ending::Interrupted);
-    }
-    let Some((mut training, inputs)) = prepared else { return Ok(Ending::Interrupted) };
+    };
     let Training { position, .. } = &training;
     require_same_start(&ranks, training.model(), &training.optimizer, position, task.config)?;
     // Nothing is left that could fail before the first step.
@@ -156,8 +156,9 @@ fn fit_with<L: Learner>(
                 training.save(observer)?;
                 return Ok(Ending::Interrupted);
             }
-            if ready {
-                training.save_now_and_then(observer)?;
+            let every = task.config.train.checkpoint_steps;
+            if ready && every > 0 && training.position.step.is_multiple_of(every) {
+                training.save(observer)?;
             }
         }
         training.position.sums.seconds += started.elapsed().as_secs_f64();
@@ -167,6 +168,12 @@ fn fit_with<L: Learner>(
         }
     }
     training.finish()
+}
+
+/// Images as prediction sees them, prepared ahead by so many threads.
+fn images_of(paths: Vec<PathBuf>, config: &Config, workers: usize) -> EvalImages {
+    let settings = EvalSettings { workers, max_megapixels: config.data.max_megapixels };
+    EvalLoader::new(paths, config.preprocess.clone(), settings).images()
 }
 
 /// A run in progress.
@@ -421,12 +428,6 @@ impl<'a, L: Learner> Training<'a, L> {
         self.task.ranks.on_first(|| {
             write_atomically(path, &weights::encode(&params::collect(self.model()), &note))
         })
-    }
-
-    fn save_now_and_then(&mut self, observer: &mut dyn Observer) -> Result<()> {
-        let every = self.task.config.train.checkpoint_steps;
-        let due = every > 0 && self.position.step.is_multiple_of(every);
-        if due { self.save(observer) } else { Ok(()) }
     }
 
     fn save(&mut self, observer: &mut dyn Observer) -> Result<()> {

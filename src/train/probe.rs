@@ -11,8 +11,9 @@ use burn::tensor::Device;
 
 use super::{
     Ending, Event, Observer, TrainingTask,
-    feature_pass::{Features, Source, images},
+    feature_pass::Features,
     features::{FeatureImage, Origin, Stored},
+    images_of,
     start::require_same_samples,
     validate::Validation,
 };
@@ -22,12 +23,7 @@ use crate::{
     error::{Error, Result},
     method::{
         ImageValidation,
-        learner::negative_log_likelihood,
-        most_probable,
-        probe::{
-            self, ClassHead, Descriptors, Gathered, Gathering, LabelledCells, MaskHeads, Plan,
-            Probe,
-        },
+        probe::{self, ClassHead, Descriptors, Gathered, Gathering, MaskHeads, Plan, Probe},
     },
     model::{
         resnet::Resnet,
@@ -74,7 +70,7 @@ pub(super) fn fit(
     let origin = Origin::new(task.config, inputs.weights.as_ref(), plan.cells, task.every_byte);
     let stored = task.features.map(|folder| Stored::open(folder, &origin, &samples)).transpose()?;
     // An image that cannot be read or a setting that cannot work shows itself in the first one.
-    let mut first = images(task, &[&task.dataset.train[0]]).images();
+    let mut first = images_of(vec![task.dataset.train[0].image.clone()], task.config, 1);
     match first.next_unless(|| observer.wants_to_stop()) {
         Some(image) => drop(image?),
         None => return Ok(Ending::Interrupted),
@@ -83,8 +79,8 @@ pub(super) fn fit(
     let path = run.save(&backbone, Arrays::new(), &position)?;
     observer.observe(&Event::Saved(&path));
 
-    let sources = Sources { plan, samples: &samples, stored: stored.as_ref() };
-    let Some((probe, train_error)) = learn(task, sources, backbone, started, observer)? else {
+    let features = Features { task, plan, samples: &samples, backbone, stored };
+    let Some((probe, train_error)) = learn(features, started, observer)? else {
         return Ok(Ending::Interrupted);
     };
     let ControlFlow::Continue(valid) = validate(&probe, task, &*observer)? else {
@@ -127,19 +123,20 @@ pub(super) fn fit(
 /// Trains all heads, one kind after the other; also the share of training images that are named
 /// wrongly, in percent. None if it was asked to stop.
 fn learn(
-    task: &TrainingTask<'_>,
-    Sources { plan, samples, stored }: Sources<'_>,
-    backbone: Resnet,
+    features: Features<'_>,
     started: Instant,
     observer: &mut dyn Observer,
 ) -> Result<Option<(Probe, f64)>> {
-    let source = stored.map_or(Source::Computed(&backbone), Source::Stored);
-    let features = Features { task, plan, samples, source };
+    let Config { probe: config, seed, .. } = features.task.config;
     let Some(gathered) = gather(&features, observer)? else {
         return Ok(None);
     };
     let features_done = started.elapsed().as_secs_f64();
-    let Some(mask_heads) = train_mask_heads(&gathered.cells, task, observer) else {
+    let goes_on = |done, total| {
+        observer.observe(&Event::Working { what: "training heads", done, total });
+        !observer.wants_to_stop()
+    };
+    let Some(mask_heads) = MaskHeads::train(&gathered.cells, config, *seed, goes_on) else {
         return Ok(None);
     };
     let Some(foreground) = see_foreground(&features, &gathered, &mask_heads, observer)? else {
@@ -147,10 +144,8 @@ fn learn(
     };
     let Gathered { projection, cells, descriptors: image, last_stage, .. } = gathered;
     let descriptors = Descriptors { image, foreground, last_stage };
-    let LabelledCells { labels, classes, .. } = &cells;
-    let Config { probe: probe_config, seed, .. } = task.config;
     let (class_head, held_out_error) =
-        ClassHead::train(&descriptors, labels, *classes, probe_config.class_view, *seed);
+        ClassHead::train(&descriptors, &cells.labels, cells.classes, config.class_view, *seed);
     let mut found = format!(
         "features in {features_done:.1} s, heads in {:.1} s; maps are cut with β = {:.2}",
         started.elapsed().as_secs_f64() - features_done,
@@ -160,8 +155,8 @@ fn learn(
         found += &format!("; {error:.1} % of held-out training images are misclassified");
     }
     observer.observe(&Event::Note(&found));
-    let train_error = class_head.error(&descriptors, labels);
-    let probe = Probe::new(backbone, projection, mask_heads, class_head);
+    let train_error = class_head.error(&descriptors, &cells.labels);
+    let probe = Probe { backbone: features.backbone, projection, mask_heads, class_head };
     Ok(Some((probe, train_error)))
 }
 
@@ -220,13 +215,6 @@ pub fn wanted_features(dataset: &Dataset, config: &Config) -> Result<(Vec<Featur
         FeatureImage { id: id.clone(), path: image.clone() }
     };
     Ok((order.into_iter().map(image).collect(), plan.cells))
-}
-
-/// The images that are looked at, and where their features may be already.
-struct Sources<'a> {
-    plan: Plan,
-    samples: &'a [&'a Sample],
-    stored: Option<&'a Stored>,
 }
 
 /// Takes the features of all images; none if it was asked to stop.
@@ -299,19 +287,6 @@ fn random_order(dataset: &Dataset, seed: u64) -> Vec<usize> {
     turns.into_iter().map(|(_, image)| image).collect()
 }
 
-/// Trains the heads that masks are made by; none if the observer asked to stop.
-fn train_mask_heads(
-    cells: &LabelledCells,
-    task: &TrainingTask<'_>,
-    observer: &mut dyn Observer,
-) -> Option<MaskHeads> {
-    let Config { probe, seed, .. } = task.config;
-    MaskHeads::train(cells, probe, *seed, |done, total| {
-        observer.observe(&Event::Working { what: "training heads", done, total });
-        !observer.wants_to_stop()
-    })
-}
-
 /// Share of validation images that are named wrongly, in percent, and mean cross-entropy; none
 /// without a validation split.
 fn validate(
@@ -323,17 +298,10 @@ fn validate(
         task,
         || observer.wants_to_stop(),
         |image, sample| {
-            let found = {
-                let size = image.geometry.padded.rows_columns();
-                probe.localize(image.input.clone(), size, task.config, &task.device)
-            };
+            let size = image.geometry.padded.rows_columns();
+            let found = probe.localize(image.input.clone(), size, task.config, &task.device);
             let probabilities = found.classifier.unwrap_or_default();
-            let mistake = f64::from(u8::from(most_probable(&probabilities) != sample.label));
-            Ok(Some(ImageValidation {
-                mistake,
-                localizer_mistake: None,
-                loss: negative_log_likelihood(&probabilities, sample.label),
-            }))
+            Ok(Some(ImageValidation::of(&probabilities, sample.label)))
         },
     )
 }

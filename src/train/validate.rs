@@ -5,12 +5,9 @@
 
 use std::ops::ControlFlow;
 
-use super::TrainingTask;
+use super::{TrainingTask, images_of};
 use crate::{
-    data::{
-        Sample,
-        loader::{EvalImage, EvalLoader, EvalSettings},
-    },
+    data::{Sample, loader::EvalImage},
     error::Result,
     method::ImageValidation,
 };
@@ -37,10 +34,7 @@ pub(super) fn validate(
     let samples = &task.dataset.valid;
     let mine = &samples[task.ranks.part().range(samples.len())];
     let paths = mine.iter().map(|sample| sample.image.clone()).collect();
-    let settings =
-        EvalSettings { workers: task.workers, max_megapixels: task.config.data.max_megapixels };
-    let images = EvalLoader::new(paths, task.config.preprocess.clone(), settings);
-    let mut images = images.images();
+    let mut images = images_of(paths, task.config, task.workers);
     // Of each image, unless it was asked to stop.
     let scores = mine.iter().map(|sample| {
         let image = images.next_unless(&stop);

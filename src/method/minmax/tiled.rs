@@ -19,16 +19,16 @@ use crate::{
     },
 };
 
-/// What [`localize`](super::localize::localize) gives, for an image too large to be
-/// held; scores are at the image's own size.
-pub fn localize_tiled(
+/// What [`Minmax`](super::Minmax) says of an image, for one too large to be held; scores are at the
+/// image's own size.
+pub(super) fn localize_tiled(
     model: &Model,
     config: &Config,
     image: LargeImage<'_>,
     tiling: Tiling,
     device: &Device,
 ) -> ModelOutput {
-    let input = image.input();
+    let input = &image.input;
     let rules = Rules::new(config);
     let tiling = tiling.for_reach(Resnet::reach(&config.model));
     let Size { width, height } = input.size();
@@ -152,7 +152,7 @@ mod tests {
         config::{Backbone, Normalization, PreprocessConfig},
         data::preprocess::{EvalGeometry, Normalizer},
         device,
-        method::minmax::localize::localize,
+        method::{Learner as _, minmax::Minmax},
         rng::{Purpose, Stream},
     };
 
@@ -191,8 +191,8 @@ mod tests {
         let normalizer = Normalizer::new(Normalization::Half);
         let large = LargeImage::new(&image, geometry, &normalizer);
         let shape = [1, 3, size.1 as usize, size.0 as usize];
-        let whole = tensor(large.input().whole(), shape, &device);
-        let expected = localize(&model, config, whole);
+        let whole = tensor(large.input.whole(), shape, &device);
+        let expected = Minmax.localize(&model, whole, None, config);
         let found = localize_tiled(&model, config, large, tiling, &device);
 
         let farthest = |a: &[f32], b: &[f32]| -> f32 {

@@ -51,7 +51,7 @@ impl Probe {
 
     /// Puts a probe for `classes` classes together from what [`Self::to_arrays`] gave.
     pub fn from_arrays(
-        mut arrays: Arrays,
+        arrays: Arrays,
         path: &Path,
         config: &Config,
         classes: usize,
@@ -59,11 +59,10 @@ impl Probe {
     ) -> Result<Self> {
         let backbone = Resnet::new(&backbone(&config.model), device);
         let channels = backbone.stage_channels();
-        let heads = arrays.split_off(PREFIX);
-        let (mut heads, rest) = split(heads);
-        arrays.extend(rest);
-        let (backbone, loaded) = weights::load(backbone, path, arrays)?;
-        let mut parts = Parts { path, arrays: &mut heads };
+        let (heads, rest): (Arrays, Arrays) =
+            arrays.into_iter().partition(|(name, _)| name.starts_with(PREFIX));
+        let (backbone, loaded) = weights::load(backbone, path, rest)?;
+        let mut parts = Parts { path, arrays: heads };
         if !loaded.missing.is_empty() {
             return Err(parts.broken(&format!("of an incomplete network ({loaded})")));
         }
@@ -88,15 +87,13 @@ impl Probe {
         let is_masked = parts.arrays.contains_key(&format!("{PREFIX}{MASKED}"))
             && parts.vector(MASKED, 1)?[0] > 0.5;
         let sees = if is_masked { Sees::Foreground } else { Sees::Image };
-        let (mask_heads, class_head) =
-            (MaskHeads { students, beta }, ClassHead { classifier, sees });
-        Ok(Self::new(backbone, Projection { matrix, offset }, mask_heads, class_head))
+        Ok(Self {
+            backbone,
+            projection: Projection { matrix, offset },
+            mask_heads: MaskHeads { students, beta },
+            class_head: ClassHead { classifier, sees },
+        })
     }
-}
-
-/// Tensors of the heads, and those that only come after them in the alphabet.
-fn split(arrays: Arrays) -> (Arrays, Arrays) {
-    arrays.into_iter().partition(|(name, _)| name.starts_with(PREFIX))
 }
 
 fn put(arrays: &mut Arrays, name: &str, matrix: &DMatrix<f32>) {
@@ -113,7 +110,7 @@ fn put_vector(arrays: &mut Arrays, name: &str, vector: &DVector<f32>) {
 /// The tensors of the heads, taken one by one; none has a shape that nothing fits.
 struct Parts<'a> {
     path: &'a Path,
-    arrays: &'a mut Arrays,
+    arrays: Arrays,
 }
 
 impl Parts<'_> {
@@ -202,7 +199,7 @@ mod tests {
         };
         let class_head = ClassHead { classifier, sees: Sees::Foreground };
         let mask_heads = MaskHeads { students, beta: 0.25 };
-        let probe = Probe::new(network, projection, mask_heads, class_head);
+        let probe = Probe { backbone: network, projection, mask_heads, class_head };
 
         let mut arrays = probe.to_arrays();
         let back = |arrays: &Arrays| {

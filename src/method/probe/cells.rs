@@ -29,14 +29,8 @@ pub struct LabelledCells {
 }
 
 impl ImageCells {
-    /// How many cells there are.
-    pub fn len(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.grid[0] * self.grid[1]
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -60,7 +54,7 @@ impl LabelledCells {
     /// evenly spaced, which costs no shuffle and leaves no part of the image out.
     pub fn draw(&self, image: usize, stream: &mut Stream, cells: &mut [f32]) {
         let ImageCells { values, .. } = &self.images[image];
-        let (width, total) = (self.dimensions, self.images[image].len());
+        let (width, total) = (self.dimensions, self.images[image].count());
         let count = cells.len() / width;
         let mut rows = cells.chunks_exact_mut(width);
         let mut copy = |cell: usize| {

@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use burn::tensor::{Device, Tensor};
-use half::f16;
+use half::{f16, slice::HalfFloatSliceExt as _};
 use nalgebra::{DMatrix, DMatrixView};
 
 use super::{
     cells::{ImageCells, spacing},
+    descriptor::{descriptor, masks},
     projection::Projection,
     stages,
     vector::add_scaled,
@@ -28,22 +29,22 @@ pub(crate) const STRIDE: usize = 8;
 
 /// What one stage gives for an image or a part of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StageMap {
+pub struct StageMap<T = f32> {
     /// Rows and columns.
     pub grid: [usize; 2],
     /// Length of a cell's vector.
     pub channels: usize,
     /// `[rows, columns, channels]`
-    pub values: Vec<f32>,
+    pub values: Vec<T>,
 }
 
 /// What some stages give for an image, and the grid they are brought to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StageMaps {
+pub struct StageMaps<T = f32> {
     /// Rows and columns of the common grid.
     pub grid: [usize; 2],
     /// In the order of the network.
-    pub stages: Vec<(Stage, StageMap)>,
+    pub stages: Vec<(Stage, StageMap<T>)>,
 }
 
 impl StageMaps {
@@ -127,16 +128,14 @@ impl StageMaps {
         let mut values = vec![f16::ZERO; rows.len() * columns.len() * channels];
         let mut from = 0;
         for (_, map) in self.of_stages(stages) {
-            let between = map.between(self.grid);
-            let mut cells = values.chunks_exact_mut(channels);
-            for &row in &rows {
-                for &column in &columns {
-                    let cell = cells.next().expect("one vector per kept cell");
-                    let kept = &mut cell[from..][..map.channels];
-                    between.read(row, column, |channel, value| {
-                        kept[channel] = f16::from_f32(value);
-                    });
-                }
+            let [down, across] = map.taps(self.grid);
+            let places =
+                rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
+            for (cell, (&row, &column)) in values.chunks_exact_mut(channels).zip(places) {
+                let between = map.between(down[row], across[column]);
+                cell[from..].iter_mut().zip(between).for_each(|(kept, value)| {
+                    *kept = f16::from_f32(value);
+                });
             }
             from += map.channels;
         }
@@ -162,6 +161,16 @@ impl StageMaps {
             map.add_to(self.grid, &mut sum);
         }
         sum
+    }
+
+    /// Keeps some stages, in half precision.
+    pub fn halved(&self, stages: &[Stage]) -> StageMaps<f16> {
+        let halved = self.of_stages(stages).map(|(stage, map)| {
+            let mut values = vec![f16::ZERO; map.values.len()];
+            values.convert_from_f32_slice(&map.values);
+            (stage, StageMap { grid: map.grid, channels: map.channels, values })
+        });
+        StageMaps { grid: self.grid, stages: halved.collect() }
     }
 
     /// Hands the memory of the maps to the layers, which need as much for the next image.
@@ -193,22 +202,29 @@ impl From<Tensor<4>> for StageMap {
     }
 }
 
-/// A stage's map, read at the cells of another grid.
-struct Between<'a> {
-    map: &'a StageMap,
-    rows: Vec<Tap>,
-    columns: Vec<Tap>,
-}
-
 impl StageMap {
     /// channels × cells
     fn matrix(&self) -> DMatrixView<'_, f32> {
         DMatrixView::from_slice(&self.values, self.channels, self.grid[0] * self.grid[1])
     }
 
-    fn between(&self, grid: [usize; 2]) -> Between<'_> {
-        let line = |axis: usize| half_pixel(grid[axis], self.grid[axis]);
-        Between { map: self, rows: line(0), columns: line(1) }
+    /// Between which rows, and which columns, those of another grid lie.
+    fn taps(&self, grid: [usize; 2]) -> [Vec<Tap>; 2] {
+        [0, 1].map(|axis| half_pixel(grid[axis], self.grid[axis]))
+    }
+
+    /// The vector between four cells.
+    fn between(&self, row: Tap, column: Tap) -> impl Iterator<Item = f32> {
+        let cell = |row: usize, column: usize| {
+            &self.values[(row * self.grid[1] + column) * self.channels..][..self.channels]
+        };
+        let corners =
+            [row.near, row.far].map(|row| [cell(row, column.near), cell(row, column.far)]);
+        (0..self.channels).map(move |channel| {
+            let [upper, lower] =
+                corners.map(|[near, far]| column.mix_features(near[channel], far[channel]));
+            row.mix_features(upper, lower)
+        })
     }
 
     /// The map, interpolated to a grid.
@@ -220,16 +236,16 @@ impl StageMap {
 
     /// Adds the map, interpolated to a grid, to `[cells, channels]`.
     fn add_to(&self, grid: [usize; 2], sum: &mut [f32]) {
-        let between = self.between(grid);
+        let [down, across] = self.taps(grid);
         let width = self.grid[1] * self.channels;
-        for (row, line) in between.rows.iter().zip(sum.chunks_exact_mut(grid[1] * self.channels)) {
+        for (row, line) in down.iter().zip(sum.chunks_exact_mut(grid[1] * self.channels)) {
             let lines = [row.near, row.far].map(|row| &self.values[row * width..][..width]);
             let mixed: Vec<f32> = lines[0]
                 .iter()
                 .zip(lines[1])
                 .map(|(&near, &far)| row.mix_features(near, far))
                 .collect();
-            for (column, cell) in between.columns.iter().zip(line.chunks_exact_mut(self.channels)) {
+            for (column, cell) in across.iter().zip(line.chunks_exact_mut(self.channels)) {
                 let near = &mixed[column.near * self.channels..][..self.channels];
                 let far = &mixed[column.far * self.channels..][..self.channels];
                 for (sum, (&near, &far)) in cell.iter_mut().zip(near.iter().zip(far)) {
@@ -240,20 +256,23 @@ impl StageMap {
     }
 }
 
-impl Between<'_> {
-    /// Reads the vector of one cell.
-    fn read(&self, row: usize, column: usize, mut give: impl FnMut(usize, f32)) {
-        let StageMap { grid, channels, values } = self.map;
-        let cell =
-            |row: usize, column: usize| &values[(row * grid[1] + column) * channels..][..*channels];
-        let (row, column) = (self.rows[row], self.columns[column]);
-        let corners =
-            [row.near, row.far].map(|row| [cell(row, column.near), cell(row, column.far)]);
-        for channel in 0..*channels {
-            let [upper, lower] =
-                corners.map(|[near, far]| column.mix_features(near[channel], far[channel]));
-            give(channel, row.mix_features(upper, lower));
-        }
+/// Maps that wait for the mask of their image, through which the class head sees them.
+impl StageMaps<f16> {
+    /// Memory that they take, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.stages.iter().map(|(_, map)| size_of_val(&map.values[..])).sum()
+    }
+
+    /// The descriptor of what a mask shows, which may be on any grid.
+    pub fn descriptor(&self, mask: &StageMap) -> Vec<f32> {
+        let whole = |(stage, map): &(Stage, StageMap<f16>)| {
+            let StageMap { grid, channels, ref values } = *map;
+            (*stage, StageMap { grid, channels, values: values.to_f32_vec() })
+        };
+        let maps = StageMaps { grid: self.grid, stages: self.stages.iter().map(whole).collect() };
+        let stages: Vec<Stage> = self.stages.iter().map(|(stage, _)| *stage).collect();
+        let masks = masks(mask, maps.grids(&stages));
+        descriptor(&maps, &stages, Some(&masks))
     }
 }
 
@@ -310,6 +329,20 @@ mod tests {
         let whole = maps();
         assert_eq!(part.stages[0].1.values[..3], whole.stages[0].1.values[(2 * 6 + 2) * 3..][..3]);
         assert_eq!(part.stages[1].1.values[..5], whole.stages[1].1.values[(3 + 1) * 5..][..5]);
+    }
+
+    #[test]
+    fn the_descriptor_is_that_of_the_maps_up_to_half_precision() {
+        let values: Vec<f32> = (0..4 * 6 * 2).map(|i| ((i * 37) % 101) as f32 / 7.0).collect();
+        let map = StageMap { grid: [4, 6], channels: 2, values };
+        let maps = StageMaps { grid: [8, 12], stages: vec![(Stage::Layer3, map)] };
+        let mask =
+            StageMap { grid: [2, 3], channels: 1, values: vec![0.1, 0.9, 0.4, 0.0, 1.0, 0.5] };
+        let found = maps.halved(&[Stage::Layer3]).descriptor(&mask);
+        let masks = masks(&mask, maps.grids(&[Stage::Layer3]));
+        let exact = descriptor(&maps, &[Stage::Layer3], Some(&masks));
+        assert_eq!(found.len(), 4);
+        assert!(found.iter().zip(&exact).all(|(a, b)| (a - b).abs() < 0.01), "{found:?} {exact:?}");
     }
 
     #[test]

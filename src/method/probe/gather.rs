@@ -14,7 +14,6 @@ use super::{
     cells::{ImageCells, LabelledCells},
     descriptor::descriptor,
     features::StageMaps,
-    half_maps::HalfMaps,
     projection::Projection,
 };
 use crate::config::ProbeConfig;
@@ -57,7 +56,7 @@ pub struct Gathering {
     projected: Vec<ImageCells>,
     descriptors: Vec<Vec<f32>>,
     last_stage: usize,
-    class_maps: Vec<HalfMaps>,
+    class_maps: Vec<StageMaps<f16>>,
     /// Bytes that are left for these.
     left: usize,
 }
@@ -72,12 +71,13 @@ pub struct ImageFeatures {
     /// Where the last stage begins in the descriptor.
     pub last_stage: usize,
     /// For classes, to be seen through a mask; empty where no class head is to see them so.
-    pub class_maps: HalfMaps,
+    pub class_maps: StageMaps<f16>,
 }
 
 impl ImageFeatures {
-    /// Keeps so many cells of an image; refuses features that are no numbers, or too large.
-    pub fn of(maps: &StageMaps, cells: usize, config: &ProbeConfig) -> Result<Self, NotFinite> {
+    /// Keeps so many cells of an image; none if its features are no numbers, or too large for half
+    /// precision.
+    pub fn of(maps: &StageMaps, cells: usize, config: &ProbeConfig) -> Option<Self> {
         let descriptor = descriptor(maps, &config.class_stages, None);
         let classes = maps.of_stages(&config.class_stages).map(|(_, map)| map.channels);
         let channels: Vec<usize> = classes.collect();
@@ -86,16 +86,12 @@ impl ImageFeatures {
         let cells = maps.sample(&config.mask_stages, cells);
         let finite = cells.values.iter().all(|value| value.is_finite());
         if !finite || !descriptor.iter().all(|value| value.is_finite()) {
-            return Err(NotFinite);
+            return None;
         }
-        let class_maps = HalfMaps::of(maps, &config.stages_through_masks());
-        Ok(Self { cells, descriptor, last_stage, class_maps })
+        let class_maps = maps.halved(&config.stages_through_masks());
+        Some(Self { cells, descriptor, last_stage, class_maps })
     }
 }
-
-/// Features that are no numbers, or too large for half precision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NotFinite;
 
 /// What heads learn from.
 #[derive(Debug, Clone)]
@@ -109,7 +105,7 @@ pub struct Gathered {
     /// Where the last stage begins in a descriptor.
     pub last_stage: usize,
     /// For classes: maps of the first images, as many as fit, to be seen through their masks.
-    pub class_maps: Vec<HalfMaps>,
+    pub class_maps: Vec<StageMaps<f16>>,
 }
 
 impl Gathering {
@@ -165,10 +161,10 @@ impl Gathering {
     /// Fits the projection to the raw vectors, and projects them.
     fn fit(&mut self) {
         let raw = std::mem::take(&mut self.raw);
-        let total: usize = raw.iter().map(ImageCells::len).sum();
+        let total: usize = raw.iter().map(ImageCells::count).sum();
         // Every so many cells, counted through all images.
         let step = total.div_ceil(FITTED_CELLS).max(1);
-        let channels = raw.first().map_or(0, |image| image.values.len() / image.len().max(1));
+        let channels = raw.first().map_or(0, |image| image.values.len() / image.count().max(1));
         let vectors = raw.iter().flat_map(|image| image.values.chunks_exact(channels));
         let values: Vec<f32> =
             vectors.step_by(step).flatten().map(|value| value.to_f32()).collect();
@@ -182,7 +178,7 @@ impl Gathering {
 
 fn project(projection: &Projection, raw: &ImageCells) -> ImageCells {
     let values: Vec<f32> = raw.values.iter().map(|value| value.to_f32()).collect();
-    let cells = DMatrix::from_vec(projection.matrix.ncols(), raw.len(), values);
+    let cells = DMatrix::from_vec(projection.matrix.ncols(), raw.count(), values);
     // Along an axis that hardly varied where the projection was fitted, a cell may lie far out.
     let kept = |&value: &f32| f16::from_f32(value.clamp(f16::MIN.to_f32(), f16::MAX.to_f32()));
     let values = projection.apply(&cells).iter().map(kept).collect();
@@ -255,7 +251,7 @@ mod tests {
             let mut broken = maps(0);
             broken.stages[1].1.values[3] = value;
             let found = ImageFeatures::of(&broken, 24, &config());
-            assert_eq!(found, Err(NotFinite), "{value}");
+            assert_eq!(found, None, "{value}");
         }
     }
 

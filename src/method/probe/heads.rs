@@ -4,13 +4,12 @@
 use rayon::prelude::*;
 
 use super::{
-    cells::LabelledCells,
+    cells::{ImageCells, LabelledCells},
     discriminant::{Features, standardized},
     features::StageMap,
-    held_out::{self, HeldOutRule},
-    mask_head::{self, MaskHeadRule},
+    held_out, mask_head,
     mlp::Mlp,
-    pooled::LinearMask,
+    pooled::{LinearMask, MaskRule},
     student::{self, StudentRule},
     vector::{add_scaled, sigmoid},
 };
@@ -19,27 +18,12 @@ use crate::{
     stats::{Decidability, cut, skewness},
 };
 
-const MASK_HEAD: MaskHeadRule = MaskHeadRule {
-    steps: 250,
-    images: 32,
-    cells: 400,
-    rate: 5e-3,
-    decay: 1e-2,
-    size: 0.2,
-    area: 0.2,
-};
+const MASK_HEAD: MaskRule =
+    MaskRule { steps: 250, images: 32, cells: 400, rate: 5e-3, decay: 1e-2, size: 0.2, area: 0.2 };
 
-pub(super) const HELD_OUT: HeldOutRule = HeldOutRule {
-    steps: 150,
-    images: 256,
-    cells: 400,
-    rate: 1e-2,
-    decay: 1e-3,
-    ridge: 10.0,
-    background: 1.0,
-    size: 0.2,
-    area: 0.2,
-};
+/// Of the images of a step, each half is held out once.
+pub(super) const HELD_OUT: MaskRule =
+    MaskRule { steps: 150, images: 256, cells: 400, rate: 1e-2, decay: 1e-3, size: 0.2, area: 0.2 };
 
 const STUDENT: StudentRule = StudentRule {
     steps: 300,
@@ -51,6 +35,8 @@ const STUDENT: StudentRule = StudentRule {
     dropout: [0.1, 0.3],
 };
 
+/// Of the regressions of held-out heads.
+const RIDGE: f32 = 10.0;
 /// How far maps lean without a small heap of foreground, as measured on objects of many sizes.
 const UPRIGHT: f64 = 0.5;
 /// Images that heads are tested on: the first in random order, so that it stays a matter of seconds.
@@ -104,9 +90,7 @@ impl MaskHeads {
             sides = (0..cells.images.len())
                 .into_par_iter()
                 .map(|image| {
-                    let vectors = cells.read(image);
-                    let features = features(cells, image, &vectors, config.smoothing);
-                    let scores = heads.scores(features, config);
+                    let scores = heads.scores(&features(cells, image, config), config);
                     scores.iter().map(|&score| score >= 0.0).collect()
                 })
                 .collect();
@@ -117,21 +101,20 @@ impl MaskHeads {
 
     /// The soft mask of a training image, on the grid of the cells that are kept of it.
     pub fn mask(&self, cells: &LabelledCells, image: usize, config: &ProbeConfig) -> StageMap {
-        let vectors = cells.read(image);
-        self.score(features(cells, image, &vectors, config.smoothing), config).mask()
+        self.score(&features(cells, image, config), config).mask()
     }
 
     /// Scores cells and finds where to cut them: where they fall into two heaps, but no further
     /// than [`UNDECIDED`] from even odds.
-    pub(super) fn score(&self, features: Features<'_>, config: &ProbeConfig) -> Scored {
+    pub(super) fn score(&self, features: &Features, config: &ProbeConfig) -> Scored {
         let scores = self.scores(features, config);
         let cut = cut(&scores, self.beta).map_or(0.0, |cut| cut.clamp(-UNDECIDED, UNDECIDED));
         Scored { grid: features.grid, scores, cut }
     }
 
-    fn scores(&self, features: Features<'_>, config: &ProbeConfig) -> Vec<f32> {
+    fn scores(&self, features: &Features, config: &ProbeConfig) -> Vec<f32> {
         let logits =
-            mean(self.students.iter().map(|student| student.apply(features.cells).data.into()));
+            mean(self.students.iter().map(|student| student.apply(&features.cells).data.into()));
         features.settle(&features.smooth(&logits), config.own_image as f32)
     }
 }
@@ -170,8 +153,7 @@ impl TrainedTeachers {
             .clone()
             .into_par_iter()
             .map(|image| {
-                let vectors = cells.read(image);
-                let map = self.map(features(cells, image, &vectors, config.smoothing));
+                let map = self.map(&features(cells, image, config));
                 let lean = skewness(&map);
                 (map, lean)
             })
@@ -181,8 +163,7 @@ impl TrainedTeachers {
         let sides = images
             .into_par_iter()
             .map(|image| {
-                let vectors = cells.read(image);
-                let features = features(cells, image, &vectors, config.smoothing);
+                let features = features(cells, image, config);
                 let map = features.sharpen(&maps[image].0, beta, config.sharpening);
                 // A constant map is all background.
                 let cut = cut(&map, beta).unwrap_or(f32::INFINITY);
@@ -192,10 +173,10 @@ impl TrainedTeachers {
         (sides, beta)
     }
 
-    fn map(&self, features: Features<'_>) -> Vec<f32> {
+    fn map(&self, features: &Features) -> Vec<f32> {
         let mut map = vec![0.0; features.grid[0] * features.grid[1]];
         for group in &self.0 {
-            let scores = group.iter().map(|head| standardized(&head.scores(features.cells)));
+            let scores = group.iter().map(|head| standardized(&head.scores(&features.cells)));
             add_scaled(&mut map, 1.0, &standardized(&mean(scores)));
         }
         features.smooth(&map)
@@ -226,18 +207,13 @@ fn prefers_background(head: &LinearMask, cells: &LabelledCells, seed: u64) -> bo
 }
 
 fn held_out(cells: &LabelledCells, seed: u64, index: u64) -> LinearMask {
-    held_out::train(cells, &HELD_OUT, seed, index)
+    held_out::train(cells, &HELD_OUT, RIDGE, seed, index)
 }
 
 /// The features of a training image, whose kept cells may lie several cells apart.
-fn features<'a>(
-    cells: &LabelledCells,
-    image: usize,
-    vectors: &'a [f32],
-    smoothing: f64,
-) -> Features<'a> {
-    let of = &cells.images[image];
-    Features { cells: vectors, grid: of.grid, sigma: smoothing / of.spacing as f64 }
+fn features(cells: &LabelledCells, image: usize, config: &ProbeConfig) -> Features {
+    let ImageCells { grid, spacing, .. } = cells.images[image];
+    Features { cells: cells.read(image), grid, sigma: config.smoothing / spacing as f64 }
 }
 
 fn train_students(
@@ -273,7 +249,7 @@ mod tests {
     fn the_side_that_tells_the_class_is_the_foreground() {
         let data = half_and_half(3, 10, 6);
         // The last dimension is positive where the class can be told.
-        let right = LinearMask { weight: vec![0.0, 0.0, 0.0, 0.0, 0.0, 3.0], bias: 0.0 };
+        let right = LinearMask { weights: vec![0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 0.0] };
         assert!(!prefers_background(&right, &data, 1));
         assert!(prefers_background(&right.opposite(), &data, 1));
     }

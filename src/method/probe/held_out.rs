@@ -16,76 +16,62 @@ use nalgebra::DMatrix;
 use super::{
     adamw::AdamW,
     cells::LabelledCells,
-    pooled::{LinearMask, Pooled, PooledGradient, size_term},
+    pooled::{LinearMask, MaskRule, Pooled, PooledGradient, size_term},
     ridge::{HeldOutError, held_out_error, targets},
 };
 use crate::rng::{Purpose, Stream};
 
-/// How held-out min-max heads learn.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct HeldOutRule {
-    pub(super) steps: usize,
-    /// Images per step, both halves together.
-    pub(super) images: usize,
-    /// Cells of each image per step.
-    pub(super) cells: usize,
-    pub(super) rate: f32,
-    pub(super) decay: f32,
-    /// Of the regression.
-    pub(super) ridge: f32,
-    /// λ: weight of the background's error.
-    pub(super) background: f32,
-    /// s: weight of the size term.
-    pub(super) size: f32,
-    /// π: share of an image that the mask is expected to cover.
-    pub(super) area: f32,
-}
+/// λ: weight of the background's error.
+const BACKGROUND: f32 = 1.0;
 
-/// Trains one held-out min-max head.
-pub(super) fn train(data: &LabelledCells, rule: &HeldOutRule, seed: u64, index: u64) -> LinearMask {
+/// Trains one held-out min-max head, by regressions with this `ridge`.
+pub(super) fn train(
+    data: &LabelledCells,
+    rule: &MaskRule,
+    ridge: f32,
+    seed: u64,
+    index: u64,
+) -> LinearMask {
     let mut stream = Stream::new(seed, Purpose::Init, 1, index);
-    let dimensions = data.dimensions;
-    let mut mask: Vec<f32> = (0..dimensions).map(|_| (0.05 * stream.normal()) as f32).collect();
-    mask.push(0.0);
-    let mut optimizer = AdamW::new(mask.len(), rule.rate, rule.decay);
+    let mut mask = LinearMask::drawn(data.dimensions, 0.05, &mut stream);
+    let mut optimizer = AdamW::new(mask.weights.len(), rule.rate, rule.decay);
     let mut order: Vec<usize> = (0..data.images.len()).collect();
     let batch = rule.images.min(order.len());
     // Filled anew at each step: fresh memory would have to be cleared by the system first.
-    let mut cells = vec![vec![0.0; rule.cells * dimensions]; batch];
+    let mut cells = vec![vec![0.0; rule.cells * data.dimensions]; batch];
     for _ in 0..rule.steps {
         stream.shuffle(&mut order);
         for (&image, cells) in order.iter().zip(&mut cells) {
             data.draw(image, &mut stream, cells);
         }
-        let head = LinearMask { weight: mask[..dimensions].to_vec(), bias: mask[dimensions] };
-        let pooled: Vec<Pooled<'_>> = cells.iter().map(|cells| head.pool(cells)).collect();
+        let pooled: Vec<Pooled<'_>> = cells.iter().map(|cells| mask.pool(cells)).collect();
         let labels: Vec<usize> = order[..batch].iter().map(|&image| data.labels[image]).collect();
-        let (_, gradients) = loss(&pooled, &targets(&labels, data.classes), rule);
-        let mut by_mask = vec![0.0; mask.len()];
+        let (_, gradients) = loss(&pooled, &targets(&labels, data.classes), rule, ridge);
+        let mut by_mask = vec![0.0; mask.weights.len()];
         for (pooled, gradient) in pooled.iter().zip(&gradients) {
             pooled.backward(gradient, &mut by_mask);
         }
-        optimizer.update(&mut mask, &by_mask);
+        optimizer.update(&mut mask.weights, &by_mask);
     }
-    let bias = mask.pop().expect("the bias was pushed last");
-    LinearMask { weight: mask, bias }
+    mask
 }
 
 /// The loss of a batch, split in the middle, and its gradient by what was pooled of each image.
 pub(super) fn loss(
     pooled: &[Pooled<'_>],
     targets: &DMatrix<f32>,
-    rule: &HeldOutRule,
+    rule: &MaskRule,
+    ridge: f32,
 ) -> (f32, Vec<PooledGradient>) {
     let side = |of: for<'a> fn(&'a Pooled<'_>) -> &'a [f32]| {
         let rows: Vec<f32> = pooled.iter().flat_map(|pooled| of(pooled).iter().copied()).collect();
         DMatrix::from_row_slice(pooled.len(), rows.len() / pooled.len(), &rows)
     };
-    let foreground = both_ways(&side(|pooled| &pooled.foreground), targets, rule.ridge);
-    let background = both_ways(&side(|pooled| &pooled.background), targets, rule.ridge);
+    let foreground = both_ways(&side(|pooled| &pooled.foreground), targets, ridge);
+    let background = both_ways(&side(|pooled| &pooled.background), targets, ridge);
     // Beyond chance there is nothing to gain from knowing less.
-    let weight = if background.0 < 1.0 { -rule.background } else { 0.0 };
-    let mut sum = foreground.0 - rule.background * background.0.min(1.0);
+    let weight = if background.0 < 1.0 { -BACKGROUND } else { 0.0 };
+    let mut sum = foreground.0 - BACKGROUND * background.0.min(1.0);
     let gradients = pooled.iter().enumerate().map(|(image, pooled)| {
         let (size, slope) = size_term(pooled.area(), rule.area, rule.size);
         let share = 1.0 / targets.nrows() as f32;
@@ -121,15 +107,15 @@ mod tests {
     use super::*;
     use crate::method::probe::cells::tests::half_and_half;
 
-    fn rule() -> HeldOutRule {
-        HeldOutRule {
+    const RIDGE: f32 = 1.0;
+
+    fn rule() -> MaskRule {
+        MaskRule {
             steps: 150,
             images: 256,
             cells: 30,
             rate: 1e-2,
             decay: 1e-3,
-            ridge: 1.0,
-            background: 1.0,
             size: 0.2,
             area: 0.5,
         }
@@ -138,11 +124,11 @@ mod tests {
     #[test]
     fn the_mask_covers_where_the_class_is_and_leaves_out_where_it_is_not() {
         let data = half_and_half(3, 8, 6);
-        let head = train(&data, &rule(), 1, 0);
+        let head = train(&data, &rule(), RIDGE, 1, 0);
         let scores = head.scores(&data.read(1));
         let mean = |half: &[f32]| half.iter().sum::<f32>() / half.len() as f32;
         assert!(mean(&scores[..20]) > 0.0 && mean(&scores[20..]) < 0.0, "{scores:?}");
-        assert_eq!(train(&data, &rule(), 1, 0), head, "the same seed gives the same head");
+        assert_eq!(train(&data, &rule(), RIDGE, 1, 0), head, "the same seed gives the same head");
     }
 
     #[test]
@@ -150,23 +136,21 @@ mod tests {
         let data = half_and_half(3, 4, 4);
         let cells: Vec<Vec<f32>> = (0..12).map(|image| data.read(image)).collect();
         let targets = targets(&data.labels, 3);
-        let rule = HeldOutRule { area: 0.3, ..rule() };
-        let value = |mask: &[f32]| {
-            let head = LinearMask { weight: mask[..4].to_vec(), bias: mask[4] };
-            let pooled: Vec<_> = cells.iter().map(|cells| head.pool(cells)).collect();
-            loss(&pooled, &targets, &rule)
+        let rule = MaskRule { area: 0.3, ..rule() };
+        let value = |mask: &LinearMask| {
+            let pooled: Vec<_> = cells.iter().map(|cells| mask.pool(cells)).collect();
+            loss(&pooled, &targets, &rule, RIDGE)
         };
-        let mask = [0.3, -0.2, 0.4, 0.7, -0.1];
-        let head = LinearMask { weight: mask[..4].to_vec(), bias: mask[4] };
+        let mask = LinearMask { weights: vec![0.3, -0.2, 0.4, 0.7, -0.1] };
         let mut found = [0.0; 5];
         for (cells, gradient) in cells.iter().zip(value(&mask).1) {
-            head.pool(cells).backward(&gradient, &mut found);
+            mask.pool(cells).backward(&gradient, &mut found);
         }
         let step = 1e-2;
         for (index, found) in found.iter().enumerate() {
             let moved = |by: f32| {
-                let mut mask = mask;
-                mask[index] += by;
+                let mut mask = mask.clone();
+                mask.weights[index] += by;
                 value(&mask).0
             };
             let expected = (moved(step) - moved(-step)) / (2.0 * step);

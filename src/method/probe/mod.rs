@@ -20,7 +20,6 @@ mod discriminant;
 pub(crate) mod edges;
 mod features;
 mod gather;
-mod half_maps;
 mod heads;
 mod held_out;
 mod mask_head;
@@ -48,8 +47,7 @@ pub use self::{
     cells::{ImageCells, LabelledCells},
     class_head::{ClassHead, Descriptors, Sees},
     features::{StageMap, StageMaps},
-    gather::{Gathered, Gathering, ImageFeatures, NotFinite, Plan},
-    half_maps::{HalfMap, HalfMaps},
+    gather::{Gathered, Gathering, ImageFeatures, Plan},
     heads::MaskHeads,
     mlp::Mlp,
     model::{Probe, backbone, stages},

@@ -27,23 +27,13 @@ const LAST_STRIDE: usize = 32;
 /// A trained probe.
 #[derive(Debug)]
 pub struct Probe {
-    pub(super) backbone: Resnet,
-    pub(super) projection: Projection,
-    pub(super) mask_heads: MaskHeads,
-    pub(super) class_head: ClassHead,
+    pub(crate) backbone: Resnet,
+    pub(crate) projection: Projection,
+    pub(crate) mask_heads: MaskHeads,
+    pub(crate) class_head: ClassHead,
 }
 
 impl Probe {
-    /// Puts together what was trained.
-    pub fn new(
-        backbone: Resnet,
-        projection: Projection,
-        mask_heads: MaskHeads,
-        class_head: ClassHead,
-    ) -> Self {
-        Self { backbone, projection, mask_heads, class_head }
-    }
-
     /// Class and mask of a preprocessed image `[3, H, W]` of height and width `size`, at that size.
     pub fn localize(
         &self,
@@ -60,17 +50,15 @@ impl Probe {
         });
         let maps = StageMaps::of(&self.backbone, input, size, &config.probe, device);
         let cells = maps.project(mask_stages, &self.projection);
-        let scored = self.score(&cells, maps.grid, config);
+        let scored = self.score(cells, maps.grid, config);
         let shown = self.shown(&scored, maps.grids(class_stages));
         let descriptor = descriptor(&maps, class_stages, shown.as_ref());
         let classifier = Some(self.class_head.probabilities(&descriptor));
         maps.reuse();
         let mask = soft_mask(scored, size, colours.as_ref());
-        let mut pixels = vec![0.0; size[0] * size[1]];
-        for (row, line) in pixels.chunks_exact_mut(size[1]).enumerate() {
-            mask.fill(row, 0, line);
-        }
-        ModelOutput { classifier, localizer: None, scores: pixels }
+        let mut scores = vec![0.0; size[0] * size[1]];
+        mask.fill_all(&mut scores);
+        ModelOutput { classifier, localizer: None, scores }
     }
 
     /// Class and mask of an image that is too large to be held, at its own size.
@@ -81,7 +69,7 @@ impl Probe {
         config: &Config,
         device: &Device,
     ) -> ModelOutput {
-        let input = image.input();
+        let input = &image.input;
         let Size { width, height } = input.size();
         let size = [height as usize, width as usize];
         // What is interpolated at the border of a window sees one cell of the last stage further.
@@ -97,27 +85,24 @@ impl Probe {
             StageMaps::of(&self.backbone, pixels, [height, width], &config.probe, device)
         };
         let mut colours = (config.probe.refine == Refinement::Edges).then(|| Colours::new(size));
-        for Tile { window, inner } in tiles.iter().cloned() {
-            let seen = [window.height, window.width];
-            let pixels = input.read(window);
+        for tile in &tiles {
+            let Tile { window, inner } = tile;
+            let pixels = input.read(*window);
             if let Some(colours) = &mut colours {
+                let seen = [window.height, window.width];
                 colours.add(&pixels, seen, [window.top, window.left], inner.clone());
             }
-            let maps = see(window, pixels);
+            let maps = see(*window, pixels);
             if self.class_head.sees == Sees::Image {
                 pool.add(&maps.crop(inner.clone()), None);
             }
             let part = maps.project(&config.probe.mask_stages, &self.projection);
-            let [rows, columns] = inner;
-            for row in rows.start / STRIDE..rows.end.div_ceil(STRIDE) {
-                let (from, to) = (columns.start / STRIDE, columns.end.div_ceil(STRIDE));
-                let line =
-                    &part[(row * maps.grid[1] + from) * dimensions..][..(to - from) * dimensions];
-                let place = (row + window.top / STRIDE) * grid[1] + window.left / STRIDE + from;
-                cells[place * dimensions..][..line.len()].copy_from_slice(line);
+            for (line, to) in tile.lines(STRIDE, grid) {
+                let line = &part[line.start * dimensions..line.end * dimensions];
+                cells[to * dimensions..][..line.len()].copy_from_slice(line);
             }
         }
-        let scored = self.score(&cells, grid, config);
+        let scored = self.score(cells, grid, config);
         // Maps of all windows would not fit into the memory, so that the backbone sees them again.
         let grids = class_stages.iter().map(|&stage| (stage, stage_grid(size, stage)));
         if let Some(masks) = self.shown(&scored, grids) {
@@ -149,9 +134,9 @@ impl Probe {
         )
     }
 
-    fn score(&self, cells: &[f32], grid: [usize; 2], config: &Config) -> Scored {
+    fn score(&self, cells: Vec<f32>, grid: [usize; 2], config: &Config) -> Scored {
         let features = Features { cells, grid, sigma: config.probe.smoothing };
-        self.mask_heads.score(features, &config.probe)
+        self.mask_heads.score(&features, &config.probe)
     }
 
     /// The mask on the grids of some stages, if the class head sees images through it.
