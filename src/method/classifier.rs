@@ -10,9 +10,11 @@ use burn::{
 
 use super::{
     gradient,
-    learner::{ImageValidation, Learned, Learner, StepContext, Terms, images, input},
+    learner::{
+        ImageValidation, Learned, Learner, ModelOutput, StepContext, Terms, images, input,
+        most_probable,
+    },
     losses::{cross_entropy, sample_predictions},
-    output::{ModelOutput, most_probable},
 };
 use crate::{
     config::{Backbone, Config, Keep, Stem},

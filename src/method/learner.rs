@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     GradientSum,
-    output::{ModelOutput, most_probable},
     tiles::{LargeImage, Tiling},
 };
 use crate::{
@@ -141,6 +140,22 @@ pub struct Learned {
     pub localizer_passes: usize,
 }
 
+/// Class probabilities and pixel scores of one image: what the network gave and no more.
+///
+/// A [`Prediction`](crate::Prediction) is what is made of it for a user: refined, cut and named.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelOutput {
+    /// Probability of each class, by the classifier; none for a method without one.
+    pub classifier: Option<Vec<f32>>,
+    /// Probability of each class, by the localizer, if that is another network.
+    pub localizer: Option<Vec<f32>>,
+    /// Soft mask, row by row, 1 is foreground; one half is where the method itself would cut.
+    ///
+    /// One score per pixel of the network's input, or of the image itself once the preprocessing
+    /// is undone.
+    pub scores: Vec<f32>,
+}
+
 /// The terms of the loss; those that a method does not have are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
@@ -217,9 +232,23 @@ pub(crate) fn input(image: &EvalImage, device: &Device) -> Tensor<4> {
     tensor(image.input.clone(), [1, 3, height, width], device)
 }
 
+/// The index of the largest value, the first of equals.
+pub fn most_probable(probabilities: &[f32]) -> usize {
+    let larger = |best: usize, next: usize| {
+        if probabilities[next] > probabilities[best] { next } else { best }
+    };
+    (0..probabilities.len()).reduce(larger).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_of_equals_is_most_probable() {
+        assert_eq!(most_probable(&[0.2, 0.4, 0.4]), 1);
+        assert_eq!(most_probable(&[]), 0);
+    }
 
     #[test]
     fn terms_that_a_method_does_not_have_stay_absent() {

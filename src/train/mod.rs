@@ -1,18 +1,12 @@
 //! The training loop and what it leaves on disk.
 
-/// What happens during training, for whoever wants to know.
 pub mod event;
-
-/// The learning rate as a function of the epoch.
-pub mod schedule;
-
-/// Weight updates.
-pub mod optimizer;
-
 mod feature_pass;
 mod features;
 mod mean_colour;
+pub mod optimizer;
 mod probe;
+pub mod schedule;
 mod start;
 pub(crate) mod together;
 mod validate;

@@ -43,9 +43,8 @@ impl Optimizer {
     /// Moves the weights against their gradient; those without a gradient stay.
     ///
     /// `rate` is that of the heads, of which the settings give the backbone a share.
-    pub fn update<M: Module>(&mut self, model: M, gradients: GradientSum, rate: f64) -> M {
+    pub fn update<M: Module>(&mut self, model: M, mut gradients: GradientSum, rate: f64) -> M {
         self.steps += 1;
-        let mut gradients = gradients;
         let factor = self.config.backbone_rate;
         let backbone = if factor == 1.0 { BTreeSet::new() } else { params::backbone(&model) };
         params::map(model, |name, _, weights| match gradients.remove(name) {

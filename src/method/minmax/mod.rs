@@ -5,19 +5,11 @@
 //! must predict the class from the foreground, and the uniform distribution from the
 //! background. [`step`](crate::method::minmax::step) is Algorithm 1 of the paper.
 
-/// Trust coefficients of recursive erasing.
-pub mod trust;
-
-/// The size constraint.
-pub mod size;
-
-/// Erasing a mask from an image.
 pub mod erase;
-
-/// One training step: Algorithm 1.
+pub mod size;
 pub mod step;
-
 mod tiled;
+pub mod trust;
 
 use burn::tensor::{Device, Tensor, activation::softmax};
 
@@ -25,8 +17,7 @@ pub use self::step::{Outcome, Step};
 use self::{size::Barrier, tiled::localize_tiled, trust::Trust};
 use super::{
     dropout::Dropout,
-    learner::{ImageValidation, Learned, Learner, StepContext, images, input},
-    output::ModelOutput,
+    learner::{ImageValidation, Learned, Learner, ModelOutput, StepContext, images, input},
     tiles::{LargeImage, Tiling},
 };
 use crate::{

@@ -210,14 +210,12 @@ impl Step<'_> {
 
     /// L18 to L21 for X⁺: H(p, p̂)⁺ of Eq. 3, and how many images are classified wrongly.
     fn foreground_loss(&self, mask: &Tensor<4>, sum: &mut GradientSum) -> (PartLoss, usize) {
-        let mask = self.mask_leaf(mask);
-        let foreground = foreground(self.images.clone().autodiff(), mask.clone());
         let pass = match self.config.model.statistics {
             Statistics::All => Pass::Train(Branch::Whole, self.share),
             Statistics::Separate => Pass::Train(Branch::Foreground, self.share),
             Statistics::Localizer => Pass::TrainOnly(self.share),
         };
-        let scores = self.classify(foreground, pass);
+        let (scores, mask) = self.classify(foreground, mask, pass);
         let predictions = sample_predictions(scores.clone(), self.labels);
         let counted = predictions.iter().take(self.share.mine);
         let mistakes = counted.filter(|prediction| !prediction.correct).count();
@@ -227,28 +225,29 @@ impl Step<'_> {
 
     /// L18 to L21 for X⁻: H(q, p̂)⁻ of Eq. 5.
     fn background_loss(&self, mask: &Tensor<4>, sum: &mut GradientSum) -> PartLoss {
-        let mask = self.mask_leaf(mask);
-        let background = background(self.images.clone().autodiff(), mask.clone());
         let pass = match self.config.model.statistics {
             Statistics::All => Pass::Train(Branch::Whole, self.share),
             // Prediction never passes a background.
             Statistics::Localizer | Statistics::Separate => Pass::TrainOnly(self.share),
         };
-        let scores = self.classify(background, pass);
+        let (scores, mask) = self.classify(background, mask, pass);
         let losses = cross_entropy_to_uniform(scores);
         self.backward(losses, self.config.loss.background, &mask, sum)
     }
 
-    /// The mask as a leaf of the graph of one loss, which a backward pass consumes.
-    fn mask_leaf(&self, mask: &Tensor<4>) -> Tensor<4> {
+    /// L19: the scores of the classifier, and the mask as a leaf of their graph, which a backward
+    /// pass consumes.
+    fn classify(
+        &self,
+        part: fn(Tensor<4>, Tensor<4>) -> Tensor<4>,
+        mask: &Tensor<4>,
+        pass: Pass,
+    ) -> (Tensor<2>, Tensor<4>) {
         let through = self.config.mask.gradient == MaskGradient::Through;
-        mask.clone().autodiff().set_require_grad(through)
-    }
-
-    /// L19: the scores of the classifier.
-    fn classify(&self, images: Tensor<4>, pass: Pass) -> Tensor<2> {
+        let mask = mask.clone().autodiff().set_require_grad(through);
+        let images = part(self.images.clone().autodiff(), mask.clone());
         let keep = self.dropout.classifier.as_deref();
-        self.model.classify(images, self.pass(pass), &self.rules(), keep).scores
+        (self.model.classify(images, self.pass(pass), &self.rules(), keep).scores, mask)
     }
 
     /// L20 and L21: differentiates a loss of the classifier, given for each sample.

@@ -8,7 +8,7 @@ use crate::{
     config::{Config, Evidence},
     data::preprocess::{InputView, Size, Window},
     method::{
-        output::ModelOutput,
+        ModelOutput,
         tiles::{ClassMaps, LargeImage, SoftMask, Tiling, assemble},
     },
     model::{
