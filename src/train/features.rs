@@ -218,10 +218,9 @@ impl FeatureMaker {
             match features {
                 Ok(ImageFeatures { cells, descriptor, last_stage, class_maps }) => {
                     let index = note.images.len();
-                    arrays.insert(name(index, CELLS), map_array(cells.grid, &cells.values));
+                    arrays.insert(name(index, CELLS), map_array(&cells.map));
                     for (stage, map) in &class_maps.stages {
-                        let array = map_array(map.grid, &map.values);
-                        arrays.insert(name(index, &of_stage(*stage)), array);
+                        arrays.insert(name(index, &of_stage(*stage)), map_array(map));
                     }
                     let shape = vec![descriptor.len()];
                     arrays.insert(name(index, DESCRIPTOR), Array { shape, values: descriptor });
@@ -254,27 +253,19 @@ fn of_stage(stage: Stage) -> String {
     format!("layer{}", stage.index() + 1)
 }
 
-/// Vectors on a grid, `[rows, columns, channels]`.
-fn map_array([rows, columns]: [usize; 2], values: &[f16]) -> Array {
-    let shape = vec![rows, columns, values.len() / (rows * columns).max(1)];
-    Array { shape, values: values.to_f32_vec() }
+fn map_array(map: &StageMap<f16>) -> Array {
+    let StageMap { grid: [rows, columns], channels, ref values } = *map;
+    Array { shape: vec![rows, columns, channels], values: values.to_f32_vec() }
 }
 
 /// Features of the images that a training learns from, on disk.
 #[derive(Debug)]
 pub(super) struct Stored {
-    shards: Vec<Shard>,
+    shards: Vec<(PathBuf, Note)>,
     /// The shard of each image, and its place there.
     places: Vec<(usize, usize)>,
     /// Stages whose maps are kept for the class head.
     class_stages: Vec<Stage>,
-}
-
-#[derive(Debug)]
-struct Shard {
-    path: PathBuf,
-    grids: Vec<Grids>,
-    last_stage: usize,
 }
 
 impl Stored {
@@ -288,23 +279,24 @@ impl Stored {
         let mut paths = paths.map_err(Error::file("read", folder))?;
         paths.retain(|path| path.to_string_lossy().ends_with(ENDING));
         paths.sort();
-        let mut known = BTreeMap::new();
         let (mut shards, mut foreign) = (Vec::new(), None);
         for path in paths {
             let note: Note = weights::read_note(&path).map_err(|error| unusable(&path, &error))?;
-            let Note { origin: of, images, grids, last_stage } = note;
-            if of != *origin {
-                foreign.get_or_insert(of);
-                continue;
+            if note.origin == *origin {
+                shards.push((path, note));
+            } else {
+                foreign.get_or_insert(note.origin);
             }
-            for (place, Known { id, content }) in images.into_iter().enumerate() {
-                known.insert((id, content), (shards.len(), place));
+        }
+        let mut known = BTreeMap::new();
+        for (shard, (_, note)) in shards.iter().enumerate() {
+            for (place, Known { id, content }) in note.images.iter().enumerate() {
+                known.insert((id, content), (shard, place));
             }
-            shards.push(Shard { path, grids, last_stage });
         }
         let place = |sample: &&Sample| {
             let content = content_of(&sample.image, origin.every_byte)?;
-            Ok(known.get(&(sample.id.clone(), content)).copied())
+            Ok(known.get(&(&sample.id, &content)).copied())
         };
         let places: Vec<Option<(usize, usize)>> =
             samples.par_iter().map(place).collect::<Result<_>>()?;
@@ -334,7 +326,7 @@ impl Stored {
     /// Reads the features of a sample, by its place among those that [`Self::open`] was given.
     pub(super) fn read(&self, index: usize) -> Result<ImageFeatures> {
         let (shard, place) = self.places[index];
-        let Shard { path, grids, last_stage } = &self.shards[shard];
+        let (path, Note { grids, last_stage, .. }) = &self.shards[shard];
         let mut names = vec![name(place, DESCRIPTOR), name(place, CELLS)];
         names.extend(self.class_stages.iter().map(|&stage| name(place, &of_stage(stage))));
         let arrays = weights::read_some(path, &names).map_err(|error| unusable(path, &error))?;
@@ -352,10 +344,9 @@ impl Stored {
         let Some(&Grids { common, spacing }) = grids.get(place) else {
             return Err(unusable(path, &"an image has no grid"));
         };
-        let StageMap { grid, values, .. } = map()?;
+        let cells = ImageCells { map: map()?, spacing };
         let stages = self.class_stages.iter().map(|&stage| Ok((stage, map()?)));
         let class_maps = StageMaps { grid: common, stages: stages.collect::<Result<_>>()? };
-        let cells = ImageCells { grid, spacing, values };
         Ok(ImageFeatures { cells, descriptor, last_stage: *last_stage, class_maps })
     }
 }

@@ -40,7 +40,6 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// Smooths a map of the image.
     pub(super) fn smooth(&self, map: &[f32]) -> Vec<f32> {
         smooth(map, self.grid, self.sigma)
     }

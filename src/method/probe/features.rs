@@ -9,8 +9,8 @@ use nalgebra::{DMatrix, DMatrixView};
 use super::{
     cells::{ImageCells, spacing},
     descriptor::{descriptor, masks},
+    model::stages,
     projection::Projection,
-    stages,
     vector::add_scaled,
     views::{View, views},
 };
@@ -29,29 +29,29 @@ pub(crate) const STRIDE: usize = 8;
 
 /// What one stage gives for an image or a part of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StageMap<T = f32> {
+pub(crate) struct StageMap<T = f32> {
     /// Rows and columns.
-    pub grid: [usize; 2],
+    pub(crate) grid: [usize; 2],
     /// Length of a cell's vector.
-    pub channels: usize,
+    pub(crate) channels: usize,
     /// `[rows, columns, channels]`
-    pub values: Vec<T>,
+    pub(crate) values: Vec<T>,
 }
 
 /// What some stages give for an image, and the grid they are brought to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StageMaps<T = f32> {
+pub(crate) struct StageMaps<T = f32> {
     /// Rows and columns of the common grid.
-    pub grid: [usize; 2],
+    pub(crate) grid: [usize; 2],
     /// In the order of the network.
-    pub stages: Vec<(Stage, StageMap<T>)>,
+    pub(crate) stages: Vec<(Stage, StageMap<T>)>,
 }
 
 impl StageMaps {
     /// Passes an image `[3, height, width]` through the frozen backbone, once for each view.
     ///
     /// Views are turned back cell by cell and averaged.
-    pub fn of(
+    pub(crate) fn of(
         backbone: &Resnet,
         mut input: Vec<f32>,
         size: [usize; 2],
@@ -110,21 +110,16 @@ impl StageMaps {
         Self { grid, stages: self.stages.iter().map(cut).collect() }
     }
 
-    /// Channels of the given stages together.
-    pub fn channels(&self, stages: &[Stage]) -> usize {
-        self.of_stages(stages).map(|(_, map)| map.channels).sum()
-    }
-
     /// Raw vectors of evenly spaced cells, at most `limit` of them: the stages' channels one
     /// after the other, in half precision.
-    pub fn sample(&self, stages: &[Stage], limit: usize) -> ImageCells {
+    pub(crate) fn sample(&self, stages: &[Stage], limit: usize) -> ImageCells {
         let step = spacing(self.grid, limit);
         // In the middle of each square of `step` cells, as far as the grid reaches.
         let line = |length: usize| -> Vec<usize> {
             (0..length.div_ceil(step)).map(|i| (i * step + step / 2).min(length - 1)).collect()
         };
         let (rows, columns) = (line(self.grid[0]), line(self.grid[1]));
-        let channels = self.channels(stages);
+        let channels: usize = self.of_stages(stages).map(|(_, map)| map.channels).sum();
         let mut values = vec![f16::ZERO; rows.len() * columns.len() * channels];
         let mut from = 0;
         for (_, map) in self.of_stages(stages) {
@@ -139,14 +134,15 @@ impl StageMaps {
             }
             from += map.channels;
         }
-        ImageCells { grid: [rows.len(), columns.len()], spacing: step, values }
+        let map = StageMap { grid: [rows.len(), columns.len()], channels, values };
+        ImageCells { map, spacing: step }
     }
 
     /// Projected vectors of every cell, `[cells, dimensions]`.
     ///
     /// Each stage is projected at its own resolution, which is the same as projecting what is
     /// interpolated and costs a fraction of it.
-    pub fn project(&self, stages: &[Stage], projection: &Projection) -> Vec<f32> {
+    pub(crate) fn project(&self, stages: &[Stage], projection: &Projection) -> Vec<f32> {
         let dimensions = projection.dimensions();
         let cells = self.grid[0] * self.grid[1];
         let mut sum: Vec<f32> =
@@ -164,7 +160,7 @@ impl StageMaps {
     }
 
     /// Keeps some stages, in half precision.
-    pub fn halved(&self, stages: &[Stage]) -> StageMaps<f16> {
+    pub(crate) fn halved(&self, stages: &[Stage]) -> StageMaps<f16> {
         let halved = self.of_stages(stages).map(|(stage, map)| {
             let mut values = vec![f16::ZERO; map.values.len()];
             values.convert_from_f32_slice(&map.values);
@@ -264,7 +260,7 @@ impl StageMaps<f16> {
     }
 
     /// The descriptor of what a mask shows, which may be on any grid.
-    pub fn descriptor(&self, mask: &StageMap) -> Vec<f32> {
+    pub(crate) fn descriptor(&self, mask: &StageMap) -> Vec<f32> {
         let whole = |(stage, map): &(Stage, StageMap<f16>)| {
             let StageMap { grid, channels, ref values } = *map;
             (*stage, StageMap { grid, channels, values: values.to_f32_vec() })
@@ -300,7 +296,7 @@ mod tests {
         let projection = Projection { matrix, offset };
         let found = maps.project(&stages, &projection);
         let raw: Vec<f32> =
-            maps.sample(&stages, 1000).values.iter().map(|value| value.to_f32()).collect();
+            maps.sample(&stages, 1000).map.values.iter().map(|value| value.to_f32()).collect();
         let expected = projection.apply(&DMatrix::from_column_slice(8, 24, &raw));
         for (found, expected) in found.iter().zip(expected.iter()) {
             assert!((found - expected).abs() < 5e-3, "{found} {expected}");
@@ -311,8 +307,13 @@ mod tests {
     fn one_stage_is_read_between_its_cells_as_bilinear_resizing_does() {
         let map = StageMap { grid: [1, 2], channels: 1, values: vec![0.0, 4.0] };
         let maps = StageMaps { grid: [2, 4], stages: vec![(Stage::Layer3, map)] };
-        let values: Vec<f32> =
-            maps.sample(&[Stage::Layer3], 8).values.iter().map(|value| value.to_f32()).collect();
+        let values: Vec<f32> = maps
+            .sample(&[Stage::Layer3], 8)
+            .map
+            .values
+            .iter()
+            .map(|value| value.to_f32())
+            .collect();
         // PyTorch's interpolate with align_corners = False.
         assert_eq!(values, [0.0, 1.0, 3.0, 4.0, 0.0, 1.0, 3.0, 4.0]);
     }
@@ -348,7 +349,7 @@ mod tests {
     #[test]
     fn a_sample_keeps_evenly_spaced_cells() {
         let kept = maps().sample(&[Stage::Layer2, Stage::Layer3], 6);
-        assert_eq!(kept.grid, [2, 3]);
-        assert_eq!(kept.values.len(), 6 * 8);
+        assert_eq!(kept.map.grid, [2, 3]);
+        assert_eq!(kept.map.values.len(), 6 * 8);
     }
 }

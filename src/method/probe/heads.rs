@@ -9,7 +9,7 @@ use super::{
     features::StageMap,
     held_out, mask_head,
     mlp::Mlp,
-    pooled::{LinearMask, MaskRule},
+    pooled::{LinearMask, MaskRule, Pooled},
     student::{self, StudentRule},
     vector::{add_scaled, sigmoid},
 };
@@ -46,18 +46,17 @@ pub(crate) const UNDECIDED: f32 = 1.0;
 
 /// What the masks are made by.
 #[derive(Debug, Clone, PartialEq)]
-pub struct MaskHeads {
+pub(crate) struct MaskHeads {
     /// Say of each cell how likely it is foreground.
-    pub students: Vec<Mlp>,
+    pub(crate) students: Vec<Mlp>,
     /// β: how small the heap of foreground may be beside the background, see [`cut`]; found by how
     /// far the maps of training images lean.
-    pub beta: f64,
+    pub(crate) beta: f64,
 }
 
 /// The scores of cells, and where foreground begins.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scored {
-    /// Rows and columns.
     pub(super) grid: [usize; 2],
     /// Logarithms of the odds of foreground.
     pub(super) scores: Vec<f32>,
@@ -70,7 +69,7 @@ impl MaskHeads {
     /// `goes_on` is told how many parts of all are done, and may end the training by `false`.
     /// Heads of a kind are trained side by side, each on one thread, so that the number of
     /// threads changes nothing.
-    pub fn train(
+    pub(crate) fn train(
         cells: &LabelledCells,
         config: &ProbeConfig,
         seed: u64,
@@ -100,7 +99,12 @@ impl MaskHeads {
     }
 
     /// The soft mask of a training image, on the grid of the cells that are kept of it.
-    pub fn mask(&self, cells: &LabelledCells, image: usize, config: &ProbeConfig) -> StageMap {
+    pub(crate) fn mask(
+        &self,
+        cells: &LabelledCells,
+        image: usize,
+        config: &ProbeConfig,
+    ) -> StageMap {
         self.score(&features(cells, image, config), config).mask()
     }
 
@@ -137,13 +141,11 @@ impl TrainedTeachers {
             Teachers::MaskHeads => &[mask_head],
             Teachers::HeldOut => &[held_out],
         };
-        let count = config.heads;
-        let mut heads: Vec<LinearMask> = (0..kinds.len() * count)
-            .into_par_iter()
-            .map(|index| kinds[index / count](cells, seed, (index % count) as u64))
-            .collect();
-        let groups = kinds.iter().map(|_| heads.drain(..count).collect());
-        Self(groups.collect())
+        let heads = 0..config.heads as u64;
+        let group = |train: &Kind| {
+            heads.clone().into_par_iter().map(|index| train(cells, seed, index)).collect()
+        };
+        Self(kinds.par_iter().map(group).collect())
     }
 
     /// Which cells of each training image are foreground, and the β that they were cut with.
@@ -195,13 +197,11 @@ fn mask_head(cells: &LabelledCells, seed: u64, index: u64) -> LinearMask {
 /// Whether held-out images are told better by what lies beside a mask than by what lies under it.
 fn prefers_background(head: &LinearMask, cells: &LabelledCells, seed: u64) -> bool {
     let tested = cells.images.len().min(TESTED_IMAGES);
-    let (mut foreground, mut background) = (Vec::new(), Vec::new());
-    for image in 0..tested {
-        let vectors = cells.read(image);
-        let pooled = head.pool(&vectors);
-        foreground.push(pooled.foreground);
-        background.push(pooled.background);
-    }
+    let sides = |image| {
+        let Pooled { foreground, background, .. } = head.pool(&cells.read(image));
+        (foreground, background)
+    };
+    let (foreground, background): (Vec<_>, Vec<_>) = (0..tested).map(sides).unzip();
     let found = Decidability::of(&foreground, &background, &cells.labels[..tested], seed);
     found.is_some_and(|found| found.difference < 0.0)
 }
@@ -212,8 +212,8 @@ fn held_out(cells: &LabelledCells, seed: u64, index: u64) -> LinearMask {
 
 /// The features of a training image, whose kept cells may lie several cells apart.
 fn features(cells: &LabelledCells, image: usize, config: &ProbeConfig) -> Features {
-    let ImageCells { grid, spacing, .. } = cells.images[image];
-    Features { cells: cells.read(image), grid, sigma: config.smoothing / spacing as f64 }
+    let ImageCells { map, spacing } = &cells.images[image];
+    Features { cells: cells.read(image), grid: map.grid, sigma: config.smoothing / *spacing as f64 }
 }
 
 fn train_students(

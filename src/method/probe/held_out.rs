@@ -14,7 +14,6 @@
 use nalgebra::DMatrix;
 
 use super::{
-    adamw::AdamW,
     cells::LabelledCells,
     pooled::{LinearMask, MaskRule, Pooled, PooledGradient, size_term},
     ridge::{HeldOutError, held_out_error, targets},
@@ -33,27 +32,10 @@ pub(super) fn train(
     index: u64,
 ) -> LinearMask {
     let mut stream = Stream::new(seed, Purpose::Init, 1, index);
-    let mut mask = LinearMask::drawn(data.dimensions, 0.05, &mut stream);
-    let mut optimizer = AdamW::new(mask.weights.len(), rule.rate, rule.decay);
-    let mut order: Vec<usize> = (0..data.images.len()).collect();
-    let batch = rule.images.min(order.len());
-    // Filled anew at each step: fresh memory would have to be cleared by the system first.
-    let mut cells = vec![vec![0.0; rule.cells * data.dimensions]; batch];
-    for _ in 0..rule.steps {
-        stream.shuffle(&mut order);
-        for (&image, cells) in order.iter().zip(&mut cells) {
-            data.draw(image, &mut stream, cells);
-        }
-        let pooled: Vec<Pooled<'_>> = cells.iter().map(|cells| mask.pool(cells)).collect();
-        let labels: Vec<usize> = order[..batch].iter().map(|&image| data.labels[image]).collect();
-        let (_, gradients) = loss(&pooled, &targets(&labels, data.classes), rule, ridge);
-        let mut by_mask = vec![0.0; mask.weights.len()];
-        for (pooled, gradient) in pooled.iter().zip(&gradients) {
-            pooled.backward(gradient, &mut by_mask);
-        }
-        optimizer.update(&mut mask.weights, &by_mask);
-    }
-    mask
+    let mask = LinearMask::drawn(data.dimensions, 0.05, &mut stream);
+    mask.trained(data, rule, stream, |pooled, labels| {
+        loss(pooled, &targets(labels, data.classes), rule, ridge).1
+    })
 }
 
 /// The loss of a batch, split in the middle, and its gradient by what was pooled of each image.

@@ -64,46 +64,27 @@ impl Classifier {
     }
 }
 
-/// Trains one mask head.
 pub(super) fn train(data: &LabelledCells, rule: &MaskRule, seed: u64, index: u64) -> LinearMask {
     let mut stream = Stream::new(seed, Purpose::Init, 0, index);
-    let dimensions = data.dimensions;
-    let mut mask = LinearMask::drawn(dimensions, 0.01, &mut stream);
-    let mut classifier = Classifier::drawn(dimensions, data.classes, &mut stream);
-    let mut mask_optimizer = AdamW::new(mask.weights.len(), rule.rate, rule.decay);
+    let mask = LinearMask::drawn(data.dimensions, 0.01, &mut stream);
+    let mut classifier = Classifier::drawn(data.dimensions, data.classes, &mut stream);
     let mut optimizer = AdamW::new(classifier.weights.len(), rule.rate, rule.decay);
-
-    let mut order: Vec<usize> = (0..data.images.len()).collect();
-    let batch = rule.images.min(order.len());
-    let mut cells = vec![0.0; rule.cells * dimensions];
-    for _ in 0..rule.steps {
-        stream.shuffle(&mut order);
-        let (mut by_mask, mut by_classifier) =
-            (vec![0.0; mask.weights.len()], vec![0.0; classifier.weights.len()]);
-        for &image in &order[..batch] {
-            data.draw(image, &mut stream, &mut cells);
-            let pooled = mask.pool(&cells);
-            let probabilities = classifier.probabilities(&pooled.foreground);
-            let scale = 1.0 / batch as f32;
-            let foreground = classifier.backward(
-                &pooled.foreground,
-                probabilities,
-                data.labels[image],
-                scale,
-                &mut by_classifier,
-            );
+    mask.trained(data, rule, stream, |pooled, labels| {
+        let scale = 1.0 / pooled.len() as f32;
+        let mut by_classifier = vec![0.0; classifier.weights.len()];
+        let slopes = pooled.iter().zip(labels).map(|(pooled, &label)| {
+            let seen = &pooled.foreground;
+            let probabilities = classifier.probabilities(seen);
+            let foreground =
+                classifier.backward(seen, probabilities, label, scale, &mut by_classifier);
             let (_, slope) = size_term(pooled.area(), rule.area, rule.size);
-            let gradient = PooledGradient {
-                foreground,
-                background: vec![0.0; dimensions],
-                area: scale * slope,
-            };
-            pooled.backward(&gradient, &mut by_mask);
-        }
-        mask_optimizer.update(&mut mask.weights, &by_mask);
+            let background = vec![0.0; data.dimensions];
+            PooledGradient { foreground, background, area: scale * slope }
+        });
+        let slopes = slopes.collect();
         optimizer.update(&mut classifier.weights, &by_classifier);
-    }
-    mask
+        slopes
+    })
 }
 
 #[cfg(test)]

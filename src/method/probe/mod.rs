@@ -37,21 +37,15 @@ mod views;
 
 pub(crate) use self::{
     arrays::MASKED,
+    cells::ImageCells,
+    class_head::{ClassHead, Descriptors},
     descriptor::HIGHEST,
     discriminant::{DOUBT, RIDGE},
-    features::STRIDE,
-    heads::UNDECIDED,
-    smooth::kernel,
-};
-pub use self::{
-    cells::{ImageCells, LabelledCells},
-    class_head::{ClassHead, Descriptors, Sees},
-    features::{StageMap, StageMaps},
+    features::{STRIDE, StageMap, StageMaps},
     gather::{Gathered, Gathering, ImageFeatures, Plan},
-    heads::MaskHeads,
-    mlp::Mlp,
-    model::{Probe, backbone, stages},
-    projection::Projection,
+    heads::{MaskHeads, UNDECIDED},
+    model::{Probe, backbone},
+    smooth::kernel,
 };
 use crate::config::{Backbone, Config, Normalization, Stem};
 

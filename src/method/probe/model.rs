@@ -15,7 +15,7 @@ use crate::{
     config::{Config, ModelConfig, ProbeConfig, Refinement, Stage},
     data::preprocess::{Size, Window},
     method::{
-        output::ModelOutput,
+        ModelOutput,
         tiles::{LargeImage, SoftMask, Tile, Tiling, tiles},
     },
     model::resnet::Resnet,
@@ -24,9 +24,8 @@ use crate::{
 /// Pixels between cells of the last stage: windows that start at multiples of it are aligned.
 const LAST_STRIDE: usize = 32;
 
-/// A trained probe.
 #[derive(Debug)]
-pub struct Probe {
+pub(crate) struct Probe {
     pub(crate) backbone: Resnet,
     pub(crate) projection: Projection,
     pub(crate) mask_heads: MaskHeads,
@@ -35,7 +34,7 @@ pub struct Probe {
 
 impl Probe {
     /// Class and mask of a preprocessed image `[3, H, W]` of height and width `size`, at that size.
-    pub fn localize(
+    pub(crate) fn localize(
         &self,
         input: Vec<f32>,
         size: [usize; 2],
@@ -62,7 +61,7 @@ impl Probe {
     }
 
     /// Class and mask of an image that is too large to be held, at its own size.
-    pub fn localize_tiled(
+    pub(crate) fn localize_tiled(
         &self,
         image: LargeImage<'_>,
         tiling: Tiling,
@@ -122,7 +121,7 @@ impl Probe {
     }
 
     /// How the soft mask comes about and is cut, for the protocol of a report.
-    pub fn mask_rule(&self, config: &Config) -> String {
+    pub(crate) fn mask_rule(&self, config: &Config) -> String {
         let edges = match config.probe.refine {
             Refinement::None => "",
             Refinement::Edges => ", then snapped to edges of the colours",
@@ -155,22 +154,21 @@ fn soft_mask(scored: Scored, size: [usize; 2], colours: Option<&Colours>) -> Sof
         let Scored { grid, scores, cut } = scored;
         return SoftMask::cut_at(scores, grid, size, cut);
     };
-    let StageMap { grid, values, .. } = scored.mask();
-    let (mut snapped, grid) = colours.snap(values, grid);
-    for value in &mut snapped {
-        let probability = value.clamp(CERTAIN, 1.0 - CERTAIN);
-        *value = (probability / (1.0 - probability)).ln();
-    }
-    SoftMask::cut_at(snapped, grid, size, 0.0)
+    let StageMap { grid, values, .. } = colours.snap(&scored.mask());
+    let odds = |probability: f32| {
+        let probability = probability.clamp(CERTAIN, 1.0 - CERTAIN);
+        (probability / (1.0 - probability)).ln()
+    };
+    SoftMask::cut_at(values.into_iter().map(odds).collect(), grid, size, 0.0)
 }
 
 /// The backbone of a probe: its stages are brought to one grid, so that none is dilated.
-pub fn backbone(config: &ModelConfig) -> ModelConfig {
+pub(crate) fn backbone(config: &ModelConfig) -> ModelConfig {
     ModelConfig { output_stride: LAST_STRIDE, ..config.clone() }
 }
 
 /// The stages that a probe uses, in the order of the network.
-pub fn stages(config: &ProbeConfig) -> Vec<Stage> {
+pub(crate) fn stages(config: &ProbeConfig) -> Vec<Stage> {
     let used =
         |stage: &Stage| config.mask_stages.contains(stage) || config.class_stages.contains(stage);
     Stage::ALL.into_iter().filter(used).collect()

@@ -5,7 +5,11 @@
 //! a⁺ = Σ R f / Σ R        a⁻ = Σ (1 − R) f / Σ (1 − R)        S = mean R
 //! ```
 
-use super::vector::{add_scaled, dot, sigmoid};
+use super::{
+    adamw::AdamW,
+    cells::LabelledCells,
+    vector::{add_scaled, dot, sigmoid},
+};
 use crate::rng::Stream;
 
 /// A mask that is a linear function of the features, before its sigmoid.
@@ -65,6 +69,36 @@ impl LinearMask {
     pub(super) fn drawn(dimensions: usize, spread: f64, stream: &mut Stream) -> Self {
         let drawn = (0..dimensions).map(|_| (spread * stream.normal()) as f32);
         Self { weights: drawn.chain([0.0]).collect() }
+    }
+
+    /// Learns from pooled images, whose labels `slopes` is told to say how the loss depends on them.
+    pub(super) fn trained(
+        mut self,
+        data: &LabelledCells,
+        rule: &MaskRule,
+        mut stream: Stream,
+        mut slopes: impl FnMut(&[Pooled<'_>], &[usize]) -> Vec<PooledGradient>,
+    ) -> Self {
+        let mut optimizer = AdamW::new(self.weights.len(), rule.rate, rule.decay);
+        let mut order: Vec<usize> = (0..data.images.len()).collect();
+        let batch = rule.images.min(order.len());
+        // Filled anew at each step: fresh memory would have to be cleared by the system first.
+        let mut cells = vec![vec![0.0; rule.cells * data.dimensions]; batch];
+        for _ in 0..rule.steps {
+            stream.shuffle(&mut order);
+            for (&image, cells) in order.iter().zip(&mut cells) {
+                data.draw(image, &mut stream, cells);
+            }
+            let pooled: Vec<Pooled<'_>> = cells.iter().map(|cells| self.pool(cells)).collect();
+            let labels = order[..batch].iter().map(|&image| data.labels[image]);
+            let labels: Vec<usize> = labels.collect();
+            let mut by_weights = vec![0.0; self.weights.len()];
+            for (pooled, gradient) in pooled.iter().zip(slopes(&pooled, &labels)) {
+                pooled.backward(&gradient, &mut by_weights);
+            }
+            optimizer.update(&mut self.weights, &by_weights);
+        }
+        self
     }
 
     /// The scores of `[cells, dimensions]`: positive is foreground.
