@@ -24,21 +24,16 @@ pub(super) fn open(
     classes: usize,
     device: &Device,
 ) -> Result<Box<dyn Inference>> {
-    let (config, device) = (config.clone(), device.clone());
     with_method!(
-        config.method.clone().as_str(),
+        config.method.as_str(),
         learner => {
-            let network = network(&learner, path, arrays, &config, classes, &device)?;
-            Box::new(Trained { model: (learner, network), config, device })
+            let network = network(&learner, path, arrays, config, classes, device)?;
+            Box::new(Trained { learner, network, config: config.clone(), device: device.clone() })
         },
-        probe => {
-            let model = Probe::from_arrays(arrays, path, &config, classes, &device)?;
-            Box::new(Trained { model, config, device })
-        }
+        probe => Box::new(Probe::from_arrays(arrays, path, config, classes, device)?)
     )
 }
 
-/// Of a method that was trained batch by batch.
 fn network<L: Learner>(
     learner: &L,
     path: &Path,
@@ -58,41 +53,42 @@ fn network<L: Learner>(
     Ok(network.valid())
 }
 
-/// A model, what it was trained with, and where it runs.
-struct Trained<M> {
-    model: M,
+/// A network that was trained batch by batch, what with, and where it runs.
+struct Trained<L: Learner> {
+    learner: L,
+    network: L::Network,
     config: Config,
     device: Device,
 }
 
-impl<L: Learner + Send + Sync> Inference for Trained<(L, L::Network)> {
+impl<L: Learner + Send + Sync> Inference for Trained<L> {
     fn run(&self, input: Vec<f32>, size: Size, class: Option<usize>) -> ModelOutput {
-        let Self { model: (learner, network), config, device } = self;
         let [height, width] = size.rows_columns();
-        learner.localize(network, tensor(input, [1, 3, height, width], device), class, config)
+        let input = tensor(input, [1, 3, height, width], &self.device);
+        self.learner.localize(&self.network, input, class, &self.config)
     }
 
     fn run_tiled(&self, image: LargeImage<'_>, tiling: Tiling) -> Option<ModelOutput> {
-        let Self { model: (learner, network), config, device } = self;
+        let Self { learner, network, config, device } = self;
         learner.localize_tiled(network, image, tiling, config, device)
     }
 
     fn mask_rule(&self) -> String {
-        self.model.0.mask_rule(&self.config)
+        self.learner.mask_rule(&self.config)
     }
 }
 
-impl Inference for Trained<Probe> {
+impl Inference for Probe {
     /// The mask is of what tells any class from the others, so that no class need be given.
     fn run(&self, input: Vec<f32>, size: Size, _class: Option<usize>) -> ModelOutput {
-        self.model.localize(input, size.rows_columns(), &self.config, &self.device)
+        self.localize(input, size.rows_columns())
     }
 
     fn run_tiled(&self, image: LargeImage<'_>, tiling: Tiling) -> Option<ModelOutput> {
-        Some(self.model.localize_tiled(image, tiling, &self.config, &self.device))
+        Some(self.localize_tiled(image, tiling))
     }
 
     fn mask_rule(&self) -> String {
-        self.model.mask_rule(&self.config)
+        self.mask_rule()
     }
 }

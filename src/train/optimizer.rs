@@ -151,16 +151,14 @@ impl Optimizer {
             Rule::Adam => &[&self.first, &self.second],
         };
         for (name, &length) in weights {
-            for found in kinds.iter().map(|kind| kind.get(name)) {
-                match found.map(Vec::len) {
-                    Some(found) if found == length => {}
-                    Some(found) => {
-                        return Err(format!(
-                            "the optimizer's memory of `{name}` has {found} numbers instead of \
-                             {length}"
-                        ));
-                    }
-                    None => return Err(format!("it lacks the optimizer's memory of `{name}`")),
+            for kind in kinds {
+                let Some(found) = kind.get(name).map(Vec::len) else {
+                    return Err(format!("it lacks the optimizer's memory of `{name}`"));
+                };
+                if found != length {
+                    return Err(format!(
+                        "the optimizer's memory of `{name}` has {found} numbers instead of {length}"
+                    ));
                 }
             }
         }

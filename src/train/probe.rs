@@ -127,7 +127,7 @@ fn learn(
     started: Instant,
     observer: &mut dyn Observer,
 ) -> Result<Option<(Probe, f64)>> {
-    let Config { probe: config, seed, .. } = features.task.config;
+    let TrainingTask { config, device, .. } = features.task;
     let Some(gathered) = gather(&features, observer)? else {
         return Ok(None);
     };
@@ -136,7 +136,8 @@ fn learn(
         observer.observe(&Event::Working { what: "training heads", done, total });
         !observer.wants_to_stop()
     };
-    let Some(mask_heads) = MaskHeads::train(&gathered.cells, config, *seed, goes_on) else {
+    let Some(mask_heads) = MaskHeads::train(&gathered.cells, &config.probe, config.seed, goes_on)
+    else {
         return Ok(None);
     };
     let Some(foreground) = see_foreground(&features, &gathered, &mask_heads, observer)? else {
@@ -144,8 +145,9 @@ fn learn(
     };
     let Gathered { projection, cells, descriptors: image, last_stage, .. } = gathered;
     let descriptors = Descriptors { image, foreground, last_stage };
+    let view = config.probe.class_view;
     let (class_head, held_out_error) =
-        ClassHead::train(&descriptors, &cells.labels, cells.classes, config.class_view, *seed);
+        ClassHead::train(&descriptors, &cells.labels, cells.classes, view, config.seed);
     let mut found = format!(
         "features in {features_done:.1} s, heads in {:.1} s; maps are cut with β = {:.2}",
         started.elapsed().as_secs_f64() - features_done,
@@ -156,7 +158,8 @@ fn learn(
     }
     observer.observe(&Event::Note(&found));
     let train_error = class_head.error(&descriptors, &cells.labels);
-    let probe = Probe { backbone: features.backbone, projection, mask_heads, class_head };
+    let (backbone, config, device) = (features.backbone, (*config).clone(), device.clone());
+    let probe = Probe { backbone, projection, mask_heads, class_head, config, device };
     Ok(Some((probe, train_error)))
 }
 
@@ -299,7 +302,7 @@ fn validate(
         || observer.wants_to_stop(),
         |image, sample| {
             let size = image.geometry.padded.rows_columns();
-            let found = probe.localize(image.input.clone(), size, task.config, &task.device);
+            let found = probe.localize(image.input.clone(), size);
             let probabilities = found.classifier.unwrap_or_default();
             Ok(Some(ImageValidation::of(&probabilities, sample.label)))
         },

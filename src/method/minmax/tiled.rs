@@ -4,7 +4,7 @@ use burn::tensor::{Device, activation::softmax};
 use rayon::prelude::*;
 
 use crate::{
-    bilinear::aligned,
+    bilinear::{Tap, aligned},
     config::{Config, Evidence},
     data::preprocess::{InputView, Size, Window},
     method::{
@@ -125,15 +125,12 @@ fn foreground(
             let pairs = masked(row.near).into_iter().zip(masked(row.far));
             let line: Vec<f32> = pairs.map(|(near, far)| row.mix(near, far)).collect();
             let channels = line.chunks_exact(across);
-            let mix = |channel: &[f32]| -> Vec<f32> {
-                let pair = |near: usize, far: usize| (channel[near - left], channel[far - left]);
-                let mixed = columns.iter().map(|column| {
-                    let (near, far) = pair(column.near, column.far);
-                    column.mix(near, far)
-                });
-                mixed.collect()
+            let pixel = |channel: &[f32], column: &Tap| {
+                column.mix(channel[column.near - left], channel[column.far - left])
             };
-            channels.flat_map(mix).collect()
+            channels
+                .flat_map(|line| columns.iter().map(move |column| pixel(line, column)))
+                .collect()
         })
         .collect();
     let channel = |index: usize| {

@@ -105,6 +105,8 @@ impl Probe {
             projection: Projection { matrix, offset },
             mask_heads: MaskHeads { students, beta },
             class_head: ClassHead { classifier, sees },
+            config: config.clone(),
+            device: device.clone(),
         })
     }
 }
@@ -190,7 +192,14 @@ mod tests {
         };
         let class_head = ClassHead { classifier, sees: Sees::Foreground };
         let mask_heads = MaskHeads { students, beta: 0.25 };
-        let probe = Probe { backbone: network, projection, mask_heads, class_head };
+        let probe = Probe {
+            backbone: network,
+            projection,
+            mask_heads,
+            class_head,
+            config: config.clone(),
+            device: device.clone(),
+        };
 
         let mut arrays = probe.to_arrays();
         let back = |arrays: &Arrays| {

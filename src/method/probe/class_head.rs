@@ -72,8 +72,8 @@ impl ClassHead {
     ) -> (Self, Option<f64>) {
         let width = descriptors.image.first().map_or(0, Vec::len);
         // A single stage is all of them.
-        let froms =
-            if descriptors.last_stage == 0 { vec![0] } else { vec![0, descriptors.last_stage] };
+        let mut froms = vec![0, descriptors.last_stage];
+        froms.dedup();
         let views: &[Sees] = match view {
             ClassView::Best => &[Sees::Image, Sees::Foreground],
             ClassView::Image => &[Sees::Image],

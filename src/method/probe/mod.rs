@@ -29,7 +29,6 @@ mod model;
 mod parity;
 mod pooled;
 mod projection;
-mod ridge;
 mod smooth;
 mod student;
 mod vector;
