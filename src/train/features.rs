@@ -15,10 +15,10 @@ use half::{f16, slice::HalfFloatSliceExt as _};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{feature_pass::features_of, images_of, probe::open_backbone};
+use super::{images_of, probe::open_backbone};
 use crate::{
     config::{ClassView, Config, ProbeConfig, Stage},
-    data::Sample,
+    data::{Sample, loader::EvalImage},
     error::{Error, Result},
     method::probe::{ImageCells, ImageFeatures, StageMap, StageMaps, backbone},
     model::{
@@ -238,6 +238,26 @@ impl FeatureMaker {
         write_atomically(&path, &content)?;
         Ok(Some(made))
     }
+}
+
+/// Passes an image through the backbone, and keeps so many cells of it.
+pub(super) fn features_of(
+    backbone: &Resnet,
+    image: EvalImage,
+    cells: usize,
+    config: &ProbeConfig,
+    device: &Device,
+    path: &Path,
+) -> Result<ImageFeatures> {
+    let EvalImage { input, geometry, .. } = image;
+    let maps = StageMaps::of(backbone, input, geometry.padded.rows_columns(), config, device);
+    let features = ImageFeatures::of(&maps, cells, config).ok_or_else(|| Error::Image {
+        path: path.to_owned(),
+        problem: "the features of the image are no numbers, or too large to be kept".to_owned(),
+        remedy: "give weights that were trained on such images, as ImageNet's are".to_owned(),
+    })?;
+    maps.reuse();
+    Ok(features)
 }
 
 const CELLS: &str = "cells";

@@ -11,8 +11,7 @@ use burn::tensor::Device;
 
 use super::{
     Ending, Event, Observer, TrainingTask,
-    feature_pass::Features,
-    features::{FeatureImage, Origin, Stored},
+    features::{FeatureImage, Origin, Stored, features_of},
     images_of,
     start::require_same_samples,
     validate::Validation,
@@ -23,7 +22,10 @@ use crate::{
     error::{Error, Result},
     method::{
         ImageValidation,
-        probe::{self, ClassHead, Descriptors, Gathered, Gathering, MaskHeads, Plan, Probe},
+        probe::{
+            self, ClassHead, Descriptors, Gathered, Gathering, ImageFeatures, MaskHeads, Plan,
+            Probe,
+        },
     },
     model::{
         resnet::Resnet,
@@ -218,6 +220,52 @@ pub fn wanted_features(dataset: &Dataset, config: &Config) -> Result<(Vec<Featur
         FeatureImage { id: id.clone(), path: image.clone() }
     };
     Ok((order.into_iter().map(image).collect(), plan.cells))
+}
+
+/// Features of the images that are looked at.
+struct Features<'a> {
+    task: &'a TrainingTask<'a>,
+    plan: Plan,
+    samples: &'a [&'a Sample],
+    backbone: Resnet,
+    /// Features that were made before; none if each image is passed through the backbone.
+    stored: Option<Stored>,
+}
+
+impl Features<'_> {
+    /// Gives the features of every sample from the `first` on; whether it was not asked to stop.
+    fn each(
+        &self,
+        first: usize,
+        observer: &mut dyn Observer,
+        mut give: impl FnMut(ImageFeatures),
+    ) -> Result<bool> {
+        let Self { task, plan, samples, backbone, stored } = self;
+        let (what, decoded) = match stored {
+            Some(_) => ("reading features", &[][..]),
+            None => ("computing features", &samples[first..]),
+        };
+        let paths = decoded.iter().map(|sample| sample.image.clone()).collect();
+        let mut images = images_of(paths, task.config, task.workers);
+        for (index, sample) in samples.iter().enumerate().skip(first) {
+            if observer.wants_to_stop() {
+                return Ok(false);
+            }
+            let (done, total) = (index - first, samples.len() - first);
+            observer.observe(&Event::Working { what, done, total });
+            give(match stored {
+                Some(stored) => stored.read(index)?,
+                None => {
+                    let Some(image) = images.next_unless(|| observer.wants_to_stop()) else {
+                        return Ok(false);
+                    };
+                    let (probe, device) = (&task.config.probe, &task.device);
+                    features_of(backbone, image?, plan.cells, probe, device, &sample.image)?
+                }
+            });
+        }
+        Ok(true)
+    }
 }
 
 /// Takes the features of all images; none if it was asked to stop.
