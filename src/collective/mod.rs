@@ -147,13 +147,9 @@ impl Ranks {
 
 /// An error and what caused it, in one line each.
 fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
+    let error: &dyn std::error::Error = error;
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// One of several parts of nearly equal length.

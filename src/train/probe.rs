@@ -201,12 +201,22 @@ fn require_enough(dataset: &Dataset) -> Result<()> {
     })
 }
 
-/// How much of the training images is kept, and which of them are looked at, in this order.
+/// How much of the training images is kept, and which of them are looked at: in random order, one
+/// of each class in turn, so that the first of them stand for all.
 fn looked_at(dataset: &Dataset, config: &Config) -> (Plan, Vec<usize>) {
     let plan = Plan::new(dataset.train.len(), &config.probe);
-    let mut order = random_order(dataset, config.seed);
-    order.truncate(plan.images);
-    (plan, order)
+    let mut order: Vec<usize> = (0..dataset.train.len()).collect();
+    Stream::new(config.seed, Purpose::Shuffle, 0, 0).shuffle(&mut order);
+    let mut seen = vec![0_usize; dataset.classes.len()];
+    let mut turns: Vec<(usize, usize)> = Vec::with_capacity(order.len());
+    for image in order {
+        let label = dataset.train[image].label;
+        turns.push((seen[label], image));
+        seen[label] += 1;
+    }
+    // Stable, so that the classes of a turn come in random order.
+    turns.sort_by_key(|&(turn, _)| turn);
+    (plan, turns.into_iter().take(plan.images).map(|(_, image)| image).collect())
 }
 
 /// The images whose features a training of a probe needs, in the order of the dataset, and how many
@@ -319,23 +329,6 @@ fn see_foreground(
         descriptors.push(image.class_maps.descriptor(&mask(descriptors.len())));
     })?;
     Ok(goes_on.then_some(descriptors))
-}
-
-/// The training images in random order, one of each class in turn, so that the first of them
-/// stand for all.
-fn random_order(dataset: &Dataset, seed: u64) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..dataset.train.len()).collect();
-    Stream::new(seed, Purpose::Shuffle, 0, 0).shuffle(&mut order);
-    let mut seen = vec![0_usize; dataset.classes.len()];
-    let mut turns: Vec<(usize, usize)> = Vec::with_capacity(order.len());
-    for image in order {
-        let label = dataset.train[image].label;
-        turns.push((seen[label], image));
-        seen[label] += 1;
-    }
-    // Stable, so that the classes of a turn come in random order.
-    turns.sort_by_key(|&(turn, _)| turn);
-    turns.into_iter().map(|(_, image)| image).collect()
 }
 
 /// Share of validation images that are named wrongly, in percent, and mean cross-entropy; none

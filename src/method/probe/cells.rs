@@ -52,17 +52,14 @@ impl LabelledCells {
         let image = &self.images[image];
         let (width, total) = (self.dimensions, image.count());
         let count = cells.len() / width;
-        let mut rows = cells.chunks_exact_mut(width);
-        let mut copy = |cell: usize| {
-            if let Some(row) = rows.next() {
-                image.map.values[cell * width..][..width].convert_to_f32_slice(row);
-            }
-        };
-        if total <= count {
-            (0..count).for_each(|i| copy(if i < total { i } else { stream.below(total) }));
-        } else {
-            let offset = stream.below(total);
-            (0..count).for_each(|i| copy((offset + i * total / count) % total));
+        let offset = if total > count { stream.below(total) } else { 0 };
+        for (i, drawn) in cells.chunks_exact_mut(width).enumerate() {
+            let cell = match total > count {
+                true => (offset + i * total / count) % total,
+                false if i < total => i,
+                false => stream.below(total),
+            };
+            image.map.values[cell * width..][..width].convert_to_f32_slice(drawn);
         }
     }
 }
