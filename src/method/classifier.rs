@@ -31,7 +31,7 @@ pub trait Classifier {
     const TRAINED_AS: Option<&'static str> = None;
 
     /// Lays the settings it was published with over [those of all baselines](baseline).
-    fn published(&self, config: &mut Config);
+    fn published(&self, _config: &mut Config) {}
 
     /// A network with weights drawn from the settings' seed.
     fn network(&self, config: &Config, classes: usize, device: &Device) -> Self::Network;

@@ -18,8 +18,6 @@ pub struct DeepMil;
 impl Classifier for DeepMil {
     type Network = AttentionNetwork;
 
-    fn published(&self, _config: &mut Config) {}
-
     fn network(&self, config: &Config, classes: usize, device: &Device) -> AttentionNetwork {
         AttentionNetwork::new(config, classes, device)
     }

@@ -14,11 +14,11 @@ use super::{
     features::{FeatureImage, Origin, Stored, features_of},
     images_of,
     start::require_same_samples,
-    validate::Validation,
+    validate::{Validation, validate},
 };
 use crate::{
     config::{ClassView, Config},
-    data::{Dataset, Sample},
+    data::{Dataset, Sample, loader::EvalImage},
     error::{Error, Result},
     method::{
         ImageValidation,
@@ -85,7 +85,12 @@ pub(super) fn fit(
     let Some((probe, train_error)) = learn(features, started, observer)? else {
         return Ok(Ending::Interrupted);
     };
-    let ControlFlow::Continue(valid) = validate(&probe, task, &*observer)? else {
+    let score = |image: &EvalImage, sample: &Sample| {
+        let size = image.geometry.padded.rows_columns();
+        let found = probe.localize(image.input.clone(), size).classifier.unwrap_or_default();
+        Ok(Some(ImageValidation::of(&found, sample.label)))
+    };
+    let ControlFlow::Continue(valid) = validate(task, || observer.wants_to_stop(), score)? else {
         return Ok(Ending::Interrupted);
     };
 
@@ -329,23 +334,4 @@ fn see_foreground(
         descriptors.push(image.class_maps.descriptor(&mask(descriptors.len())));
     })?;
     Ok(goes_on.then_some(descriptors))
-}
-
-/// Share of validation images that are named wrongly, in percent, and mean cross-entropy; none
-/// without a validation split.
-fn validate(
-    probe: &Probe,
-    task: &TrainingTask<'_>,
-    observer: &dyn Observer,
-) -> Result<ControlFlow<(), Option<Validation>>> {
-    super::validate::validate(
-        task,
-        || observer.wants_to_stop(),
-        |image, sample| {
-            let size = image.geometry.padded.rows_columns();
-            let found = probe.localize(image.input.clone(), size);
-            let probabilities = found.classifier.unwrap_or_default();
-            Ok(Some(ImageValidation::of(&probabilities, sample.label)))
-        },
-    )
 }

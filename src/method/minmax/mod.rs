@@ -48,14 +48,7 @@ impl Learner for Minmax {
     fn learn(&self, model: &Model, batch: &Batch, context: &StepContext<'_>) -> Learned {
         let StepContext { config, epoch, .. } = *context;
         let cells = model.cells([batch.height, batch.width], &Rules::new(config));
-        let dropout = Dropout::draw(
-            config.pool.dropout,
-            model.classes(),
-            cells,
-            config.seed,
-            epoch as u64,
-            &batch.samples,
-        );
+        let dropout = Dropout::draw(config, model.classes(), cells, epoch, &batch.samples);
         let step = Step {
             config,
             model,

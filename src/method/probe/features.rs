@@ -1,6 +1,6 @@
 //! Features of a frozen backbone: what its stages give, on one grid of a cell every 8 pixels.
 
-use std::ops::Range;
+use std::{iter::repeat_n, ops::Range};
 
 use burn::tensor::{Device, Tensor};
 use half::{f16, slice::HalfFloatSliceExt as _};
@@ -9,7 +9,6 @@ use nalgebra::{DMatrix, DMatrixView};
 use super::{
     cells::{ImageCells, spacing},
     descriptor::{descriptor, masks},
-    model::stages,
     projection::Projection,
     vector::add_scaled,
     views::{View, views},
@@ -53,40 +52,35 @@ impl StageMaps {
     /// Views are turned back cell by cell and averaged.
     pub(crate) fn of(
         backbone: &Resnet,
-        mut input: Vec<f32>,
+        input: Vec<f32>,
         size: [usize; 2],
         config: &ProbeConfig,
         device: &Device,
     ) -> Self {
-        let stages = stages(config);
+        let ProbeConfig { mask_stages, class_stages, .. } = config;
+        let is_used = |stage: &Stage| mask_stages.contains(stage) || class_stages.contains(stage);
+        let used = Stage::ALL.iter().rposition(is_used).map_or(0, |last| last + 1);
         let views = views(config);
-        let seen = |view: &View, input: Vec<f32>| {
+        let see = |(view, input): (&View, Vec<f32>)| {
             let (input, [height, width]) = view.apply(input, size);
             let images = tensor(input, [1, 3, height, width], device);
-            let last = stages.last().map_or(0, |stage| stage.index() + 1);
-            let given = backbone.first_stages(images, Pass::Evaluate(Branch::Whole), last);
-            let wanted =
-                Stage::ALL.into_iter().zip(given).filter(|(stage, _)| stages.contains(stage));
+            let given = backbone.first_stages(images, Pass::Evaluate(Branch::Whole), used);
+            let wanted = Stage::ALL.into_iter().zip(given).filter(|(stage, _)| is_used(stage));
             let back =
                 |(stage, maps): (Stage, Tensor<4>)| (stage, view.undo(maps.into(), stage, size));
             wanted.map(back).collect::<Vec<_>>()
         };
-        let mut maps: Vec<(Stage, StageMap)> = Vec::new();
-        for (index, view) in views.iter().enumerate() {
-            // The last view takes the image, so that a single one needs no copy of it.
-            let is_last = index + 1 == views.len();
-            let image = if is_last { std::mem::take(&mut input) } else { input.clone() };
-            let more = seen(view, image);
-            if maps.is_empty() {
-                maps = more;
-                continue;
-            }
-            for ((_, sum), (_, more)) in maps.iter_mut().zip(more) {
+        // The last view takes the image, so that a single one needs no copy of it.
+        let seen = views.iter().zip(repeat_n(input, views.len())).map(see);
+        let sum = seen.reduce(|mut sum, more| {
+            for ((_, sum), (_, more)) in sum.iter_mut().zip(more) {
                 add_scaled(&mut sum.values, 1.0, &more.values);
             }
-        }
-        let share = 1.0 / views.len() as f32;
+            sum
+        });
+        let mut maps = sum.unwrap_or_default();
         if views.len() > 1 {
+            let share = 1.0 / views.len() as f32;
             let values = maps.iter_mut().flat_map(|(_, map)| &mut map.values);
             values.for_each(|value| *value *= share);
         }

@@ -156,10 +156,3 @@ fn soft_mask(scored: Scored, size: [usize; 2], colours: Option<&Colours>) -> Sof
 pub(crate) fn backbone(config: &ModelConfig) -> ModelConfig {
     ModelConfig { output_stride: LAST_STRIDE, ..config.clone() }
 }
-
-/// The stages that a probe uses, in the order of the network.
-pub(crate) fn stages(config: &ProbeConfig) -> Vec<Stage> {
-    let used =
-        |stage: &Stage| config.mask_stages.contains(stage) || config.class_stages.contains(stage);
-    Stage::ALL.into_iter().filter(used).collect()
-}
