@@ -168,22 +168,6 @@ impl<J, T> Shared<J, T> {
         Some((state.begun - 1, job))
     }
 
-    /// Waits for the next result in order; none if everything given has been taken.
-    fn take(&self) -> Option<thread::Result<T>> {
-        let mut state = self
-            .arrived
-            .wait_while(self.lock(), State::is_missing)
-            .unwrap_or_else(PoisonError::into_inner);
-        if state.stopped {
-            return None;
-        }
-        let next = state.taken;
-        let result = state.finished.remove(&next)?;
-        state.taken += 1;
-        self.room.notify_all();
-        Some(result)
-    }
-
     fn stop(&self) {
         self.lock().stopped = true;
         self.arrived.notify_all();
@@ -199,8 +183,20 @@ impl<J, T> Shared<J, T> {
 impl<J, T> Iterator for Ordered<J, T> {
     type Item = thread::Result<T>;
 
+    /// Waits for the next result in order; none if everything given has been taken.
     fn next(&mut self) -> Option<Self::Item> {
-        self.shared.take()
+        let Shared { arrived, room, .. } = &*self.shared;
+        let mut state = arrived
+            .wait_while(self.shared.lock(), State::is_missing)
+            .unwrap_or_else(PoisonError::into_inner);
+        if state.stopped {
+            return None;
+        }
+        let next = state.taken;
+        let result = state.finished.remove(&next)?;
+        state.taken += 1;
+        room.notify_all();
+        Some(result)
     }
 }
 

@@ -9,7 +9,10 @@ mod mpi;
 #[cfg(test)]
 pub(crate) mod threads;
 
-use std::{fmt, ops::Range};
+use std::{
+    fmt,
+    ops::{Deref, Range},
+};
 
 #[cfg(feature = "mpi")]
 pub use self::mpi::{Mpi, start};
@@ -59,6 +62,14 @@ impl Collective for Single {
 #[derive(Debug, Clone, Copy)]
 pub struct Ranks(&'static dyn Collective);
 
+impl Deref for Ranks {
+    type Target = dyn Collective;
+
+    fn deref(&self) -> &Self::Target {
+        self.0
+    }
+}
+
 impl PartialEq for Ranks {
     fn eq(&self, other: &Self) -> bool {
         (self.rank(), self.size()) == (other.rank(), other.size())
@@ -78,16 +89,6 @@ impl Ranks {
         Self(collective)
     }
 
-    /// Which of the processes this is, counted from 0.
-    pub fn rank(&self) -> usize {
-        self.0.rank()
-    }
-
-    /// How many there are.
-    pub fn size(&self) -> usize {
-        self.0.size()
-    }
-
     /// Whether there are no others.
     pub fn is_alone(&self) -> bool {
         self.size() == 1
@@ -103,21 +104,8 @@ impl Ranks {
         Part { index: self.rank(), of: self.size() }
     }
 
-    /// What each rank gives, in rank order; all give equally many values.
-    pub fn all_gather(&self, mine: &[f64]) -> Vec<f64> {
-        self.0.all_gather(mine)
-    }
-
-    /// Replaces each value by its sum over the ranks, added in rank order.
-    pub fn all_reduce(&self, values: &mut [f32]) {
-        self.0.all_reduce(values);
-    }
-
     /// The sum over the ranks of each of a few numbers, added in rank order.
     pub fn sums<const N: usize>(&self, mine: [f64; N]) -> [f64; N] {
-        if self.is_alone() {
-            return mine;
-        }
         let all = self.all_gather(&mine);
         std::array::from_fn(|at| all.chunks_exact(N).map(|one| one[at]).sum())
     }
@@ -133,7 +121,7 @@ impl Ranks {
     pub fn agree<T>(&self, outcome: Result<T>) -> Result<T> {
         let Some(rank) = self.first_that(outcome.is_err()) else { return outcome };
         let mut message = outcome.as_ref().err().map(chain).unwrap_or_default().into_bytes();
-        self.0.broadcast(rank, &mut message);
+        self.broadcast(rank, &mut message);
         if rank == self.rank() {
             return outcome;
         }
@@ -152,9 +140,6 @@ impl Ranks {
     }
 
     fn first_that(&self, mine: bool) -> Option<usize> {
-        if self.is_alone() {
-            return mine.then_some(0);
-        }
         let all = self.all_gather(&[f64::from(u8::from(mine))]);
         all.iter().position(|&flag| flag != 0.0)
     }
@@ -162,13 +147,9 @@ impl Ranks {
 
 /// An error and what caused it, in one line each.
 fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
+    let error: &dyn std::error::Error = error;
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// One of several parts of nearly equal length.

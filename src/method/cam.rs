@@ -77,8 +77,7 @@ impl Classifier for Cam {
         let maps = network.maps(images, pass);
         let [_, classes, height, width] = maps.dims();
         let dropout = drawn.map(|Drawn { epoch, samples }| {
-            let (p, cells) = (config.pool.dropout, [height * width, 0]);
-            Dropout::draw(p, classes, cells, config.seed, epoch as u64, samples)
+            Dropout::draw(config, classes, [height * width, 0], epoch, samples)
         });
         self.pool(maps, config, dropout.and_then(|dropout| dropout.localizer).as_deref())
     }

@@ -11,11 +11,10 @@ use burn::{
 use super::{
     gradient,
     learner::{
-        ImageValidation, Learned, Learner, StepContext, Terms, images, input,
-        negative_log_likelihood,
+        ImageValidation, Learned, Learner, ModelOutput, StepContext, Terms, images, input,
+        most_probable,
     },
     losses::{cross_entropy, sample_predictions},
-    output::{ModelOutput, most_probable},
 };
 use crate::{
     config::{Backbone, Config, Keep, Stem},
@@ -28,13 +27,11 @@ pub trait Classifier {
     /// What it trains.
     type Network: Module + Sync;
 
-    /// Lays the settings it was published with over [those of all baselines](baseline).
-    fn published(&self, config: &mut Config);
-
     /// The method whose training this one's is, if it only reads its mask otherwise.
-    fn trained_as(&self) -> Option<&'static str> {
-        None
-    }
+    const TRAINED_AS: Option<&'static str> = None;
+
+    /// Lays the settings it was published with over [those of all baselines](baseline).
+    fn published(&self, _config: &mut Config) {}
 
     /// A network with weights drawn from the settings' seed.
     fn network(&self, config: &Config, classes: usize, device: &Device) -> Self::Network;
@@ -99,14 +96,11 @@ impl<C: Classifier> Learner for C {
     type Supervision = TrainLoader;
 
     const LEARNS_BY_MASK: bool = false;
+    const TRAINED_AS: Option<&'static str> = C::TRAINED_AS;
 
     fn published(&self, config: &mut Config) {
         baseline(config);
         Classifier::published(self, config);
-    }
-
-    fn trained_as(&self) -> Option<&'static str> {
-        Classifier::trained_as(self)
     }
 
     fn network(&self, config: &Config, classes: usize, device: &Device) -> C::Network {
@@ -145,9 +139,7 @@ impl<C: Classifier> Learner for C {
         let image = input(image, context.device);
         let scores = self.scores(network, image, pass, context.config, None);
         let probabilities = values(softmax(scores, 1));
-        let mistake = f64::from(u8::from(most_probable(&probabilities) != *label));
-        let loss = negative_log_likelihood(&probabilities, *label);
-        ImageValidation { mistake, localizer_mistake: None, loss }
+        ImageValidation::of(&probabilities, *label)
     }
 
     fn localize(

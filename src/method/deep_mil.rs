@@ -18,8 +18,6 @@ pub struct DeepMil;
 impl Classifier for DeepMil {
     type Network = AttentionNetwork;
 
-    fn published(&self, _config: &mut Config) {}
-
     fn network(&self, config: &Config, classes: usize, device: &Device) -> AttentionNetwork {
         AttentionNetwork::new(config, classes, device)
     }
@@ -51,8 +49,8 @@ impl Classifier for DeepMil {
         let stride = config.model.output_stride;
         let mask = match config.mask.rule {
             Decision::Method => {
-                let even = cells_of_even_attention(h * w, classes, config.deep_mil.cut);
-                above_even(enlarge(attention, size, stride, &config.mask), even)
+                let attention = enlarge(attention, size, stride, &config.mask);
+                above_even(attention, h * w, classes, config.deep_mil.cut)
             }
             Decision::MinMax => decision::min_max(attention, size, stride, &config.mask),
         };
@@ -69,17 +67,13 @@ impl Classifier for DeepMil {
     }
 }
 
-/// Over how many cells attention is spread where the cut is.
-fn cells_of_even_attention(cells: usize, classes: usize, cut: AttentionCut) -> usize {
-    match cut {
+/// `a·n / (1 + a·n)`: at least ½ exactly where attention is at least `1/n`.
+fn above_even(attention: Tensor<4>, cells: usize, classes: usize, cut: AttentionCut) -> Tensor<4> {
+    let n = match cut {
         AttentionCut::Uniform => cells,
         AttentionCut::Legacy => cells * classes,
-    }
-}
-
-/// `a·n / (1 + a·n)`: at least ½ exactly where attention is at least `1/n`.
-fn above_even(attention: Tensor<4>, cells: usize) -> Tensor<4> {
-    let share = attention * cells as f64;
+    };
+    let share = attention * n as f64;
     share.clone() / (share + 1.0)
 }
 
@@ -95,8 +89,7 @@ mod tests {
     fn foreground_is_what_gets_more_than_its_share() {
         let attention = tensor(vec![0.1, 0.2, 0.25, 0.45], [1, 1, 1, 4], &device::cpu());
         let marked = |cut| -> Vec<bool> {
-            let even = cells_of_even_attention(4, 2, cut);
-            values(above_even(attention.clone(), even)).iter().map(|&m| m >= 0.5).collect()
+            values(above_even(attention.clone(), 4, 2, cut)).iter().map(|&m| m >= 0.5).collect()
         };
         assert_eq!(marked(AttentionCut::Uniform), [false, false, true, true]);
         // 1/(2·4): twice as permissive with two classes.

@@ -4,7 +4,10 @@
 //! background: losses that are compared with each other must differ by what was
 //! erased, not by what was dropped.
 
-use crate::rng::{Purpose, Stream};
+use crate::{
+    config::Config,
+    rng::{Purpose, Stream},
+};
 
 /// What dropout leaves of each sorted cell, for both heads.
 #[derive(Debug, Clone, Default)]
@@ -20,13 +23,13 @@ impl Dropout {
     ///
     /// `cells` are those of one map of the localizer and of the classifier.
     pub fn draw(
-        p: f64,
+        config: &Config,
         classes: usize,
         cells: [usize; 2],
-        seed: u64,
-        epoch: u64,
+        epoch: usize,
         samples: &[usize],
     ) -> Self {
+        let p = config.pool.dropout;
         if p == 0.0 {
             return Self::default();
         }
@@ -34,8 +37,8 @@ impl Dropout {
         let [localizer, classifier] = [0, 1].map(|head| {
             let mut keep = Vec::with_capacity(samples.len() * classes * cells[head]);
             for &sample in samples {
-                let mut stream =
-                    Stream::new(seed, Purpose::Dropout, epoch, (2 * sample + head) as u64);
+                let (epoch, index) = (epoch as u64, (2 * sample + head) as u64);
+                let mut stream = Stream::new(config.seed, Purpose::Dropout, epoch, index);
                 let cells = 0..classes * cells[head];
                 keep.extend(cells.map(|_| if stream.chance(p) { 0.0 } else { survivor }));
             }
@@ -56,9 +59,15 @@ impl Dropout {
 mod tests {
     use super::*;
 
+    fn config(p: f64) -> Config {
+        let mut config = Config { seed: 3, ..Config::default() };
+        config.pool.dropout = p;
+        config
+    }
+
     #[test]
     fn survivors_make_up_for_the_dropped() {
-        let dropout = Dropout::draw(0.75, 4, [1000, 500], 3, 0, &[0, 7]);
+        let dropout = Dropout::draw(&config(0.75), 4, [1000, 500], 0, &[0, 7]);
         let keep = dropout.localizer.unwrap();
         assert_eq!((keep.len(), dropout.classifier.unwrap().len()), (8000, 4000));
         assert!(keep.iter().all(|&k| k == 0.0 || k == 4.0));
@@ -69,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_sample_keeps_its_mask_whatever_else_is_in_the_batch() {
-        let draw = |samples: &[usize]| Dropout::draw(0.5, 2, [5, 3], 3, 1, samples);
+        let draw = |samples: &[usize]| Dropout::draw(&config(0.5), 2, [5, 3], 1, samples);
         let both = draw(&[4, 9]).of_localizer(&[1], 2);
         assert_eq!(both, draw(&[9]).localizer);
         assert_ne!(both, draw(&[4]).localizer);

@@ -86,12 +86,10 @@ impl GradCam {
 impl Classifier for GradCam {
     type Network = CamNetwork;
 
+    const TRAINED_AS: Option<&'static str> = Some("cam-avg");
+
     fn published(&self, config: &mut Config) {
         Classifier::published(&Cam::Average, config);
-    }
-
-    fn trained_as(&self) -> Option<&'static str> {
-        Some("cam-avg")
     }
 
     fn network(&self, config: &Config, classes: usize, device: &Device) -> CamNetwork {

@@ -1,6 +1,6 @@
 //! Gradients of a loss by weight, added up over several backward passes.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::BTreeMap;
 
 use burn::{module::Module, tensor::Gradients};
 use rayon::prelude::*;
@@ -29,21 +29,19 @@ pub fn collect(module: &impl Module, found: Gradients, share: &Share) -> Gradien
 /// Adds what a backward pass on a share of the batch found for the weights of a module.
 pub fn accumulate(sum: &mut GradientSum, module: &impl Module, found: Gradients, share: &Share) {
     for (name, gradient) in collect(module, found, share) {
-        match sum.entry(name) {
-            Entry::Vacant(first) => {
-                first.insert(gradient);
+        match sum.get_mut(&name) {
+            None => {
+                sum.insert(name, gradient);
             }
-            Entry::Occupied(mut total) => {
-                add(total.get_mut(), &gradient);
+            Some(total) => {
+                let blocks = total.par_chunks_mut(BLOCK).zip(gradient.par_chunks(BLOCK));
+                blocks.for_each(|(total, more)| {
+                    total.iter_mut().zip(more).for_each(|(total, more)| *total += more);
+                });
                 reuse(gradient);
             }
         }
     }
-}
-
-fn add(total: &mut [f32], more: &[f32]) {
-    let blocks = total.par_chunks_mut(BLOCK).zip(more.par_chunks(BLOCK));
-    blocks.for_each(|(total, more)| total.iter_mut().zip(more).for_each(|(t, m)| *t += m));
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     GradientSum,
-    output::ModelOutput,
     tiles::{LargeImage, Tiling},
 };
 use crate::{
@@ -32,13 +31,11 @@ pub trait Learner {
     /// Whether its masks take part in training, or are only read from the trained network.
     const LEARNS_BY_MASK: bool = true;
 
+    /// The method whose training this one's is, step by step, if it only reads its mask otherwise.
+    const TRAINED_AS: Option<&'static str> = None;
+
     /// Lays the settings it was published with over the defaults.
     fn published(&self, config: &mut Config);
-
-    /// The method whose training this one's is, step by step, if it only reads its mask otherwise.
-    fn trained_as(&self) -> Option<&'static str> {
-        None
-    }
 
     /// A network with weights drawn from the settings' seed.
     fn network(&self, config: &Config, classes: usize, device: &Device) -> Self::Network;
@@ -143,6 +140,22 @@ pub struct Learned {
     pub localizer_passes: usize,
 }
 
+/// Class probabilities and pixel scores of one image: what the network gave and no more.
+///
+/// A [`Prediction`](crate::Prediction) is what is made of it for a user: refined, cut and named.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelOutput {
+    /// Probability of each class, by the classifier; none for a method without one.
+    pub classifier: Option<Vec<f32>>,
+    /// Probability of each class, by the localizer, if that is another network.
+    pub localizer: Option<Vec<f32>>,
+    /// Soft mask, row by row, 1 is foreground; one half is where the method itself would cut.
+    ///
+    /// One score per pixel of the network's input, or of the image itself once the preprocessing
+    /// is undone.
+    pub scores: Vec<f32>,
+}
+
 /// The terms of the loss; those that a method does not have are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
@@ -163,6 +176,17 @@ pub struct ImageValidation {
     pub localizer_mistake: Option<f64>,
     /// What training minimizes, without evidence about the background.
     pub loss: f64,
+}
+
+impl ImageValidation {
+    /// Whether the most probable class is the label, and the cross-entropy against it.
+    pub fn of(probabilities: &[f32], label: usize) -> Self {
+        Self {
+            mistake: f64::from(u8::from(most_probable(probabilities) != label)),
+            localizer_mistake: None,
+            loss: -f64::from(probabilities[label].max(f32::MIN_POSITIVE)).ln(),
+        }
+    }
 }
 
 impl Terms {
@@ -208,14 +232,23 @@ pub(crate) fn input(image: &EvalImage, device: &Device) -> Tensor<4> {
     tensor(image.input.clone(), [1, 3, height, width], device)
 }
 
-/// Cross-entropy of probabilities against a label.
-pub(crate) fn negative_log_likelihood(probabilities: &[f32], label: usize) -> f64 {
-    -f64::from(probabilities[label].max(f32::MIN_POSITIVE)).ln()
+/// The index of the largest value, the first of equals.
+pub fn most_probable(probabilities: &[f32]) -> usize {
+    let larger = |best: usize, next: usize| {
+        if probabilities[next] > probabilities[best] { next } else { best }
+    };
+    (0..probabilities.len()).reduce(larger).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_of_equals_is_most_probable() {
+        assert_eq!(most_probable(&[0.2, 0.4, 0.4]), 1);
+        assert_eq!(most_probable(&[]), 0);
+    }
 
     #[test]
     fn terms_that_a_method_does_not_have_stay_absent() {

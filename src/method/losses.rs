@@ -2,6 +2,7 @@
 
 use burn::tensor::{Int, Tensor, TensorData, activation::log_softmax};
 
+use super::most_probable;
 use crate::model::layers::values;
 
 /// What scores say about one sample.
@@ -55,17 +56,8 @@ pub fn sample_predictions(scores: Tensor<2>, labels: &[usize]) -> Vec<SamplePred
     let [_, classes] = scores.dims();
     let log_probabilities = values(log_softmax(scores.inner(), 1));
     let predict = |(row, &label): (&[f32], &usize)| {
-        let (best, log_confidence) = row
-            .iter()
-            .copied()
-            .enumerate()
-            // The first of equals, as everywhere.
-            .fold((0, f32::NEG_INFINITY), |best, next| if next.1 > best.1 { next } else { best });
-        SamplePrediction {
-            correct: best == label,
-            confidence: log_confidence.exp(),
-            loss: -row[label],
-        }
+        let best = most_probable(row);
+        SamplePrediction { correct: best == label, confidence: row[best].exp(), loss: -row[label] }
     };
     log_probabilities.chunks_exact(classes).zip(labels).map(predict).collect()
 }

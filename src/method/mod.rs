@@ -5,52 +5,24 @@
 //! [`Classifier`](crate::method::Classifier) whose maps or gradients give the mask. Adding one
 //! is a file here and a line in the registry.
 
-/// Min-max entropy with recursive erasing.
-pub mod minmax;
-
-/// Classifiers whose class maps are the mask: CAM-Avg, CAM-Max, CAM-LSE, Wildcat.
 pub mod cam;
-
-/// Attention per class as the mask.
-pub mod deep_mil;
-
-/// Masks from gradients: Grad-CAM, Grad-CAM++, LayerCAM.
-pub mod grad_cam;
-
-/// Heads on frozen features, trained by labels alone in a minute.
-pub mod probe;
-
-/// Full supervision, the upper bound.
-pub mod unet;
-
-/// What training by labels alone shares.
 pub mod classifier;
-
-/// Losses of scores.
-pub mod losses;
-
-/// Gradients added up over several backward passes.
-pub mod gradient;
-
-/// Dropout masks of one step.
-pub mod dropout;
-
-/// From maps to a mask.
 pub mod decision;
-
-/// What a method must be able to do.
+pub mod deep_mil;
+pub mod dropout;
+pub mod grad_cam;
+pub mod gradient;
 pub mod learner;
-
-mod output;
-
-/// Images of any size, seen through overlapping windows.
+pub mod losses;
+pub mod minmax;
+pub(crate) mod probe;
 pub mod tiles;
+pub mod unet;
 
 pub use self::{
     classifier::Classifier,
     gradient::GradientSum,
-    learner::{ImageValidation, Learned, Learner, StepContext, Terms},
-    output::{ModelOutput, most_probable},
+    learner::{ImageValidation, Learned, Learner, ModelOutput, StepContext, Terms, most_probable},
 };
 use crate::{
     config::{Config, Experiment, GradCamConfig, MaskConfig},
@@ -136,8 +108,8 @@ pub fn settings(experiment: &Experiment, row: &str, weights: Option<&KnownFile>)
 
 /// What of the settings decides the training: runs that agree in it learn the same weights.
 pub fn training_settings(config: &Config) -> Result<Config> {
-    fn facts<L: Learner>(learner: &L) -> (Option<&'static str>, bool) {
-        (learner.trained_as(), L::LEARNS_BY_MASK)
+    fn facts<L: Learner>(_: &L) -> (Option<&'static str>, bool) {
+        (L::TRAINED_AS, L::LEARNS_BY_MASK)
     }
     let (trained_as, learns_by_mask) = with_method!(
         config.method.as_str(),

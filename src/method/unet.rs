@@ -8,8 +8,7 @@ use burn::tensor::{Device, Tensor, activation::log_softmax};
 use super::{
     classifier::baseline,
     decision, gradient,
-    learner::{ImageValidation, Learned, Learner, StepContext, Terms, images, input},
-    output::ModelOutput,
+    learner::{ImageValidation, Learned, Learner, ModelOutput, StepContext, Terms, images, input},
 };
 use crate::{
     config::{Config, Decision},
@@ -62,14 +61,9 @@ impl Learner for FullSupervision {
         if !context.share.counts() {
             return Learned { gradients, ..Learned::default() };
         }
-        let wrong = wrong(&foreground(scores), &batch.foreground, &batch.scored, pixels);
+        let mistakes = wrong(&foreground(scores), &batch.foreground, &batch.scored, pixels);
         let value = f64::from(values(loss.clone().inner())[0]);
-        Learned {
-            terms: Terms::single(value),
-            gradients,
-            mistakes: wrong.iter().sum(),
-            localizer_passes: count,
-        }
+        Learned { terms: Terms::single(value), gradients, mistakes, localizer_passes: count }
     }
 
     fn validate(
@@ -82,22 +76,19 @@ impl Learner for FullSupervision {
         let input = input(image, context.device);
         let found = foreground(network.forward(input, Pass::Evaluate(Branch::Whole)));
         let found = image.geometry.restore(&found);
-        let flag = |flag: bool| f32::from(u8::from(flag));
-        let marked: Vec<f32> = truth.foreground.iter().copied().map(flag).collect();
-        let scored: Vec<f32> = match &truth.ignored {
-            Some(ignored) => ignored.iter().map(|&ignored| flag(!ignored)).collect(),
-            None => vec![1.0; marked.len()],
-        };
-        let negative_log_likelihood = |(&found, &marked): (&f32, &f32)| {
-            let probability = if marked > 0.5 { found } else { 1.0 - found };
-            -f64::from(probability.max(f32::MIN_POSITIVE)).ln()
-        };
-        let losses = found.iter().zip(&marked).map(negative_log_likelihood);
-        let total: f64 = losses.zip(&scored).map(|(loss, &scored)| loss * f64::from(scored)).sum();
-        let count = scored.iter().map(|&scored| f64::from(scored)).sum::<f64>().max(1.0);
-        let wrong = wrong(&found, &marked, &scored, marked.len());
-        let mistake = wrong.iter().sum();
-        ImageValidation { mistake, localizer_mistake: None, loss: total / count }
+        let (mut loss, mut wrong, mut count) = (0.0, 0, 0);
+        for (pixel, (found, &marked)) in found.into_iter().zip(&truth.foreground).enumerate() {
+            if truth.ignored.as_ref().is_some_and(|ignored| ignored[pixel]) {
+                continue;
+            }
+            let probability = if marked { found } else { 1.0 - found };
+            loss -= f64::from(probability.max(f32::MIN_POSITIVE)).ln();
+            wrong += usize::from((found >= 0.5) != marked);
+            count += 1;
+        }
+        let count = f64::from(count.max(1));
+        let mistake = wrong as f64 / count;
+        ImageValidation { mistake, localizer_mistake: None, loss: loss / count }
     }
 
     /// Masks say what is an object, not which: there is no class to be given or found.
@@ -144,20 +135,16 @@ fn foreground(scores: Tensor<4>) -> Vec<f32> {
     values(log_softmax(scores.inner(), 1).slice_dim(1, 1..2).exp())
 }
 
-/// The share of scored pixels on the wrong side, of each image.
-fn wrong(found: &[f32], truth: &[f32], scored: &[f32], pixels: usize) -> Vec<f64> {
+/// The share of scored pixels on the wrong side of each image, added up.
+fn wrong(found: &[f32], truth: &[f32], scored: &[f32], pixels: usize) -> f64 {
     let images = found.chunks_exact(pixels).zip(truth.chunks_exact(pixels));
-    images
-        .zip(scored.chunks_exact(pixels))
-        .map(|((found, truth), scored)| {
-            let wrong = found.iter().zip(truth).map(|(&f, &t)| (f >= 0.5) != (t >= 0.5));
-            let pairs = wrong.zip(scored).filter(|&(_, &scored)| scored > 0.5);
-            let (wrong, all) = pairs.fold((0, 0), |(wrong, all), (is_wrong, _)| {
-                (wrong + usize::from(is_wrong), all + 1)
-            });
-            wrong as f64 / all.max(1) as f64
-        })
-        .collect()
+    let shares = images.zip(scored.chunks_exact(pixels)).map(|((found, truth), scored)| {
+        let sides = found.iter().zip(truth).zip(scored).filter(|(_, scored)| **scored > 0.5);
+        let wrong =
+            sides.clone().filter(|((found, truth), _)| (**found >= 0.5) != (**truth >= 0.5));
+        wrong.count() as f64 / sides.count().max(1) as f64
+    });
+    shares.sum()
 }
 
 #[cfg(test)]
@@ -205,6 +192,6 @@ mod tests {
     #[test]
     fn pixels_without_verdict_are_neither_right_nor_wrong() {
         let wrong = wrong(&[0.9, 0.9, 0.1, 0.1], &[1.0, 0.0, 1.0, 0.0], &[1.0, 0.0, 1.0, 1.0], 4);
-        assert_eq!(wrong, [1.0 / 3.0]);
+        assert_eq!(wrong, 1.0 / 3.0);
     }
 }

@@ -77,7 +77,7 @@ impl SoftMask {
     }
 
     /// Writes the whole mask, row by row.
-    pub(super) fn fill_all(&self, pixels: &mut [f32]) {
+    pub(crate) fn fill_all(&self, pixels: &mut [f32]) {
         let lines = pixels.par_chunks_exact_mut(self.evidence.columns.len());
         lines.enumerate().for_each(|(row, line)| self.fill(row, 0, line));
     }

@@ -18,19 +18,20 @@ pub use self::{
 };
 pub use crate::method::tiles::Tiling;
 use crate::{
-    data::preprocess::EvalGeometry,
+    data::preprocess::Size,
     method::{ModelOutput, tiles::LargeImage},
 };
 
 /// A model that is ready to be run on images: a trained network, or a trivial rule.
 pub(crate) trait Inference: Send + Sync {
-    /// Class and pixel scores of a preprocessed image, at the image's own size.
+    /// Class and pixel scores of an input `[3, H, W]`, at its size.
     ///
-    /// `input` is `[3, H, W]` at the geometry's padded size. Where the mask depends on the class,
-    /// it is of the `class` given, or else of the most probable one.
-    fn run(&self, input: Vec<f32>, geometry: &EvalGeometry, class: Option<usize>) -> ModelOutput;
+    /// Where the mask depends on the class, it is of the `class` given, or else of the most probable
+    /// one.
+    fn run(&self, input: Vec<f32>, size: Size, class: Option<usize>) -> ModelOutput;
 
-    /// The same for an image whose input is too large to be held; none if it must be seen whole.
+    /// Class and pixel scores of an image whose input is too large to be held, at the image's own
+    /// size; none if it must be seen whole.
     fn run_tiled(&self, _image: LargeImage<'_>, _tiling: Tiling) -> Option<ModelOutput> {
         None
     }

@@ -67,8 +67,8 @@ impl Predictor {
     /// A rule that needs no training, one of [`UNTRAINED`](super::UNTRAINED).
     pub fn untrained(name: &str) -> Option<Self> {
         let model = untrained(name)?;
-        let mut config = Config { method: name.to_owned(), ..Config::default() };
-        config.preprocess = PreprocessConfig::unchanged();
+        let preprocess = PreprocessConfig::unchanged();
+        let config = Config { method: name.to_owned(), preprocess, ..Config::default() };
         Some(Self { config, classes: Vec::new(), model, verified: true })
     }
 
@@ -91,7 +91,7 @@ impl Predictor {
         let geometry = EvalGeometry::new(size, &self.config.preprocess);
         let normalizer = Normalizer::new(normalization);
         let output = if geometry.padded.area() <= options.tiling.max_pixels() {
-            self.model.run(geometry.input(image, &normalizer), &geometry, options.class)
+            self.run(geometry.input(image, &normalizer), &geometry, options.class)
         } else {
             let large = LargeImage::new(image, geometry, &normalizer);
             self.model.run_tiled(large, options.tiling).ok_or_else(|| Error::Image {
@@ -114,7 +114,7 @@ impl Predictor {
     ) -> Result<(RgbImage, Prediction)> {
         let EvalImage { input, geometry, rgb, .. } = image;
         self.check(name, geometry.original, options)?;
-        let output = self.model.run(input, &geometry, options.class);
+        let output = self.run(input, &geometry, options.class);
         let prediction = self.finish(&rgb, name, output, options)?;
         Ok((rgb, prediction))
     }
@@ -128,7 +128,8 @@ impl Predictor {
         geometry: &EvalGeometry,
         class: Option<usize>,
     ) -> ModelOutput {
-        self.model.run(input, geometry, class)
+        let output = self.model.run(input, geometry.padded, class);
+        ModelOutput { scores: geometry.restore(&output.scores), ..output }
     }
 
     /// Refines and cuts what the network gave.

@@ -1,29 +1,42 @@
 //! Rules that need no training, to see what scores are worth.
 
 use super::Inference;
-use crate::{
-    data::preprocess::{EvalGeometry, Size},
-    method::ModelOutput,
-    metrics::from_centre,
-};
+use crate::{data::preprocess::Size, method::ModelOutput, metrics::from_centre};
 
 /// The methods that need no training, as `--method` names them.
 pub const UNTRAINED: &[&str] = &["all-ones", "centre-gaussian"];
 
 /// The method of that name, if it is one of [`UNTRAINED`].
 pub(super) fn untrained(name: &str) -> Option<Box<dyn Inference>> {
-    match name {
-        "all-ones" => Some(Box::new(AllOnes)),
-        "centre-gaussian" => Some(Box::new(CentreGaussian)),
-        _ => None,
+    Some(Box::new(match name {
+        "all-ones" => Untrained {
+            scores: |size| vec![1.0; size.area()],
+            mask_rule: "every pixel is foreground",
+        },
+        "centre-gaussian" => Untrained {
+            scores: bell,
+            mask_rule: "ellipse about the centre, half as wide and as high as the image",
+        },
+        _ => return None,
+    }))
+}
+
+/// A rule that looks at the size of an image only.
+struct Untrained {
+    scores: fn(Size) -> Vec<f32>,
+    mask_rule: &'static str,
+}
+
+impl Inference for Untrained {
+    fn run(&self, _: Vec<f32>, size: Size, _: Option<usize>) -> ModelOutput {
+        ModelOutput { classifier: None, localizer: None, scores: (self.scores)(size) }
+    }
+
+    fn mask_rule(&self) -> String {
+        self.mask_rule.to_owned()
     }
 }
 
-/// Every pixel is foreground.
-struct AllOnes;
-
-/// The object is in the middle of the image.
-///
 /// A Gaussian about the centre, its spread a quarter of each side, as
 ///
 /// ```text
@@ -31,32 +44,6 @@ struct AllOnes;
 /// ```
 ///
 /// so that the cut at one half is an ellipse that spans half of the image each way.
-struct CentreGaussian;
-
-impl Inference for AllOnes {
-    fn run(&self, _: Vec<f32>, geometry: &EvalGeometry, _: Option<usize>) -> ModelOutput {
-        without_class(vec![1.0; geometry.original.area()])
-    }
-
-    fn mask_rule(&self) -> String {
-        "every pixel is foreground".to_owned()
-    }
-}
-
-impl Inference for CentreGaussian {
-    fn run(&self, _: Vec<f32>, geometry: &EvalGeometry, _: Option<usize>) -> ModelOutput {
-        without_class(bell(geometry.original))
-    }
-
-    fn mask_rule(&self) -> String {
-        "ellipse about the centre, half as wide and as high as the image".to_owned()
-    }
-}
-
-fn without_class(scores: Vec<f32>) -> ModelOutput {
-    ModelOutput { classifier: None, localizer: None, scores }
-}
-
 fn bell(Size { width, height }: Size) -> Vec<f32> {
     let (across, down) = (from_centre(width), from_centre(height));
     let value = |x: f64, y: f64| (-std::f64::consts::LN_2 * (x * x + y * y)).exp() as f32;

@@ -6,7 +6,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -15,15 +15,12 @@ use half::{f16, slice::HalfFloatSliceExt as _};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    feature_pass::{features_of, images_of},
-    probe::open_backbone,
-};
+use super::{images_of, probe::open_backbone};
 use crate::{
     config::{ClassView, Config, ProbeConfig, Stage},
-    data::Sample,
+    data::{Sample, loader::EvalImage},
     error::{Error, Result},
-    method::probe::{HalfMap, HalfMaps, ImageCells, ImageFeatures, backbone},
+    method::probe::{ImageCells, ImageFeatures, StageMap, StageMaps, backbone},
     model::{
         params::Array,
         resnet::Resnet,
@@ -221,10 +218,9 @@ impl FeatureMaker {
             match features {
                 Ok(ImageFeatures { cells, descriptor, last_stage, class_maps }) => {
                     let index = note.images.len();
-                    arrays.insert(name(index, CELLS), map_array(cells.grid, &cells.values));
+                    arrays.insert(name(index, CELLS), map_array(&cells.map));
                     for (stage, map) in &class_maps.stages {
-                        let array = map_array(map.grid, &map.values);
-                        arrays.insert(name(index, &of_stage(*stage)), array);
+                        arrays.insert(name(index, &of_stage(*stage)), map_array(map));
                     }
                     let shape = vec![descriptor.len()];
                     arrays.insert(name(index, DESCRIPTOR), Array { shape, values: descriptor });
@@ -244,6 +240,26 @@ impl FeatureMaker {
     }
 }
 
+/// Passes an image through the backbone, and keeps so many cells of it.
+pub(super) fn features_of(
+    backbone: &Resnet,
+    image: EvalImage,
+    cells: usize,
+    config: &ProbeConfig,
+    device: &Device,
+    path: &Path,
+) -> Result<ImageFeatures> {
+    let EvalImage { input, geometry, .. } = image;
+    let maps = StageMaps::of(backbone, input, geometry.padded.rows_columns(), config, device);
+    let features = ImageFeatures::of(&maps, cells, config).ok_or_else(|| Error::Image {
+        path: path.to_owned(),
+        problem: "the features of the image are no numbers, or too large to be kept".to_owned(),
+        remedy: "give weights that were trained on such images, as ImageNet's are".to_owned(),
+    })?;
+    maps.reuse();
+    Ok(features)
+}
+
 const CELLS: &str = "cells";
 const DESCRIPTOR: &str = "descriptor";
 
@@ -257,27 +273,19 @@ fn of_stage(stage: Stage) -> String {
     format!("layer{}", stage.index() + 1)
 }
 
-/// Vectors on a grid, `[rows, columns, channels]`.
-fn map_array([rows, columns]: [usize; 2], values: &[f16]) -> Array {
-    let shape = vec![rows, columns, values.len() / (rows * columns).max(1)];
-    Array { shape, values: values.to_f32_vec() }
+fn map_array(map: &StageMap<f16>) -> Array {
+    let StageMap { grid: [rows, columns], channels, ref values } = *map;
+    Array { shape: vec![rows, columns, channels], values: values.to_f32_vec() }
 }
 
 /// Features of the images that a training learns from, on disk.
 #[derive(Debug)]
 pub(super) struct Stored {
-    shards: Vec<Shard>,
+    shards: Vec<(PathBuf, Note)>,
     /// The shard of each image, and its place there.
     places: Vec<(usize, usize)>,
     /// Stages whose maps are kept for the class head.
     class_stages: Vec<Stage>,
-}
-
-#[derive(Debug)]
-struct Shard {
-    path: PathBuf,
-    grids: Vec<Grids>,
-    last_stage: usize,
 }
 
 impl Stored {
@@ -285,31 +293,30 @@ impl Stored {
     ///
     /// Shards of other images or of another origin may lie in the folder too.
     pub(super) fn open(folder: &Path, origin: &Origin, samples: &[&Sample]) -> Result<Self> {
-        let mut paths = Vec::new();
-        for entry in fs::read_dir(folder).map_err(Error::file("read", folder))? {
-            let path = entry.map_err(Error::file("read", folder))?.path();
-            if path.to_string_lossy().ends_with(ENDING) {
-                paths.push(path);
-            }
-        }
+        let entries = fs::read_dir(folder).map_err(Error::file("read", folder))?;
+        let paths: io::Result<Vec<PathBuf>> =
+            entries.map(|entry| entry.map(|entry| entry.path())).collect();
+        let mut paths = paths.map_err(Error::file("read", folder))?;
+        paths.retain(|path| path.to_string_lossy().ends_with(ENDING));
         paths.sort();
-        let mut known = BTreeMap::new();
         let (mut shards, mut foreign) = (Vec::new(), None);
         for path in paths {
             let note: Note = weights::read_note(&path).map_err(|error| unusable(&path, &error))?;
-            let Note { origin: of, images, grids, last_stage } = note;
-            if of != *origin {
-                foreign.get_or_insert(of);
-                continue;
+            if note.origin == *origin {
+                shards.push((path, note));
+            } else {
+                foreign.get_or_insert(note.origin);
             }
-            for (place, Known { id, content }) in images.into_iter().enumerate() {
-                known.insert((id, content), (shards.len(), place));
+        }
+        let mut known = BTreeMap::new();
+        for (shard, (_, note)) in shards.iter().enumerate() {
+            for (place, Known { id, content }) in note.images.iter().enumerate() {
+                known.insert((id, content), (shard, place));
             }
-            shards.push(Shard { path, grids, last_stage });
         }
         let place = |sample: &&Sample| {
             let content = content_of(&sample.image, origin.every_byte)?;
-            Ok(known.get(&(sample.id.clone(), content)).copied())
+            Ok(known.get(&(&sample.id, &content)).copied())
         };
         let places: Vec<Option<(usize, usize)>> =
             samples.par_iter().map(place).collect::<Result<_>>()?;
@@ -339,7 +346,7 @@ impl Stored {
     /// Reads the features of a sample, by its place among those that [`Self::open`] was given.
     pub(super) fn read(&self, index: usize) -> Result<ImageFeatures> {
         let (shard, place) = self.places[index];
-        let Shard { path, grids, last_stage } = &self.shards[shard];
+        let (path, Note { grids, last_stage, .. }) = &self.shards[shard];
         let mut names = vec![name(place, DESCRIPTOR), name(place, CELLS)];
         names.extend(self.class_stages.iter().map(|&stage| name(place, &of_stage(stage))));
         let arrays = weights::read_some(path, &names).map_err(|error| unusable(path, &error))?;
@@ -352,15 +359,14 @@ impl Stored {
                 return Err(unusable(path, &"cells are not on a grid"));
             };
             let values = values.into_iter().map(f16::from_f32).collect();
-            Ok(HalfMap { grid: [rows, columns], channels, values })
+            Ok(StageMap { grid: [rows, columns], channels, values })
         };
         let Some(&Grids { common, spacing }) = grids.get(place) else {
             return Err(unusable(path, &"an image has no grid"));
         };
-        let HalfMap { grid, values, .. } = map()?;
+        let cells = ImageCells { map: map()?, spacing };
         let stages = self.class_stages.iter().map(|&stage| Ok((stage, map()?)));
-        let class_maps = HalfMaps { grid: common, stages: stages.collect::<Result<_>>()? };
-        let cells = ImageCells { grid, spacing, values };
+        let class_maps = StageMaps { grid: common, stages: stages.collect::<Result<_>>()? };
         Ok(ImageFeatures { cells, descriptor, last_stage: *last_stage, class_maps })
     }
 }

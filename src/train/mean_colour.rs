@@ -1,9 +1,8 @@
 //! The colour that erasing may fill with.
 
-use super::TrainingTask;
+use super::{TrainingTask, images_of};
 use crate::{
     config::{Config, Fill, PreprocessConfig},
-    data::loader::EvalImages,
     error::Result,
 };
 
@@ -12,13 +11,12 @@ pub(super) fn mean_colour(
     task: &TrainingTask<'_>,
     stop: impl Fn() -> bool,
 ) -> Result<Option<[f32; 3]>> {
-    let Config { data, preprocess, erase, .. } = task.config;
-    if erase.fill != Fill::Mean {
+    if task.config.erase.fill != Fill::Mean {
         return Ok(Some([0.0; 3]));
     }
     let paths = task.dataset.train.iter().map(|sample| sample.image.clone()).collect();
-    let unchanged = PreprocessConfig::unchanged();
-    let mut images = EvalImages::new(paths, unchanged, data.max_megapixels, task.workers);
+    let unchanged = Config { preprocess: PreprocessConfig::unchanged(), ..task.config.clone() };
+    let mut images = images_of(paths, &unchanged, task.workers);
     let mut sums = [0.0_f64; 3];
     for _ in &task.dataset.train {
         let Some(image) = images.next_unless(&stop) else { return Ok(None) };
@@ -29,7 +27,7 @@ pub(super) fn mean_colour(
             *sum += total as f64 / pixels / 255.0;
         }
     }
-    let (mean, std) = preprocess.normalization.mean_std();
+    let (mean, std) = task.config.preprocess.normalization.mean_std();
     let images = task.dataset.train.len() as f64;
     Ok(Some(
         [0, 1, 2].map(|channel| ((sums[channel] / images) as f32 - mean[channel]) / std[channel]),

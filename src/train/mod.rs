@@ -1,25 +1,18 @@
 //! The training loop and what it leaves on disk.
 
-/// What happens during training, for whoever wants to know.
 pub mod event;
-
-/// The learning rate as a function of the epoch.
-pub mod schedule;
-
-/// Weight updates.
-pub mod optimizer;
-
-mod feature_pass;
 mod features;
 mod mean_colour;
+pub mod optimizer;
 mod probe;
+pub mod schedule;
 mod start;
 pub(crate) mod together;
 mod validate;
 
 use std::{
     ops::ControlFlow,
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -43,7 +36,7 @@ use crate::{
     config::{Config, Keep, Tie},
     data::{
         Dataset,
-        loader::{Batches as _, Supervision},
+        loader::{Batches as _, EvalImages, Supervision},
     },
     error::{Error, Result},
     method::{
@@ -122,12 +115,12 @@ fn fit_with<L: Learner>(
 ) -> Result<Ending> {
     let ranks = task.ranks;
     let prepared = ranks.agree(Training::prepare(learner, task, run, observer))?;
-    if ranks.any(prepared.is_none()) {
+    let stops = ranks.any(prepared.is_none());
+    let Some((mut training, inputs)) = prepared.filter(|_| !stops) else {
         return Ok(Ending::Interrupted);
-    }
-    let Some((mut training, inputs)) = prepared else { return Ok(Ending::Interrupted) };
+    };
     let Training { position, .. } = &training;
-    require_same_start(&ranks, training.model(), &training.optimizer, position, task.config)?;
+    require_same_start(&ranks, &training.model, &training.optimizer, position, task.config)?;
     // Nothing is left that could fail before the first step.
     ranks.on_first(|| run.begin(task.config, inputs.as_ref()))?;
     let (epochs, steps) = (task.config.train.epochs, training.supervision.batches());
@@ -141,7 +134,7 @@ fn fit_with<L: Learner>(
     while training.position.epoch < epochs && !training.out_of_patience() {
         let epoch = training.position.epoch;
         let started = Instant::now();
-        training.freeze_or_thaw();
+        training = training.freeze_or_thaw();
         let mut batches = training.supervision.epoch(epoch as u64, training.position.step);
         loop {
             // A file that takes long to decode must not keep a wish to stop waiting; several
@@ -149,15 +142,16 @@ fn fit_with<L: Learner>(
             let ready = batches.wait(PATIENCE);
             if ready {
                 let Some(batch) = batches.next() else { break };
-                training.learn(&ranks.agree(batch)?, observer)?;
+                training = training.learn(&ranks.agree(batch)?, observer)?;
             }
             if (ready || ranks.is_alone()) && ranks.any(observer.wants_to_stop()) {
                 training.position.sums.seconds += started.elapsed().as_secs_f64();
                 training.save(observer)?;
                 return Ok(Ending::Interrupted);
             }
-            if ready {
-                training.save_now_and_then(observer)?;
+            let every = task.config.train.checkpoint_steps;
+            if ready && every > 0 && training.position.step.is_multiple_of(every) {
+                training.save(observer)?;
             }
         }
         training.position.sums.seconds += started.elapsed().as_secs_f64();
@@ -169,13 +163,17 @@ fn fit_with<L: Learner>(
     training.finish()
 }
 
+/// Images as prediction sees them, prepared ahead by so many threads.
+fn images_of(paths: Vec<PathBuf>, config: &Config, workers: usize) -> EvalImages {
+    EvalImages::new(paths, config.preprocess.clone(), config.data.max_megapixels, workers)
+}
+
 /// A run in progress.
 struct Training<'a, L: Learner> {
     learner: L,
     task: &'a TrainingTask<'a>,
     run: &'a RunDir,
-    /// Always there, but for the context of an update.
-    model: Option<L::Network>,
+    model: L::Network,
     backbone_learns: bool,
     optimizer: Optimizer,
     supervision: L::Supervision,
@@ -194,10 +192,8 @@ impl<'a, L: Learner> Training<'a, L> {
     ) -> Result<Option<(Self, Option<Inputs>)>> {
         let TrainingTask { config, dataset, ranks, .. } = task;
         let masks_of = L::Supervision::masks_of;
-        let inputs = ranks
-            .is_first()
-            .then(|| run.require_inputs(dataset, masks_of, task.weights, task.every_byte))
-            .transpose()?;
+        let inputs = || run.require_inputs(dataset, masks_of, task.weights, task.every_byte);
+        let inputs = ranks.is_first().then(inputs).transpose()?;
         let inputs = inputs.map(|inputs| inputs.with_data(task.source));
         let Start { model, optimizer, position } = Start::of(&learner, task, run, observer)?;
         let supervision = L::Supervision::open(dataset, config, task.workers, ranks.part())?;
@@ -223,7 +219,7 @@ impl<'a, L: Learner> Training<'a, L> {
             learner,
             task,
             run,
-            model: Some(model),
+            model,
             backbone_learns: true,
             optimizer,
             supervision,
@@ -233,28 +229,24 @@ impl<'a, L: Learner> Training<'a, L> {
         Ok(Some((training, inputs)))
     }
 
-    fn model(&self) -> &L::Network {
-        self.model.as_ref().expect("an update puts it back at once")
-    }
-
     /// Lets the backbone learn, or not yet: what has no gradient costs no time.
-    fn freeze_or_thaw(&mut self) {
-        let learns = !self.context().backbone_is_frozen();
-        if learns != self.backbone_learns {
-            let model = self.model.take().expect("put back at once");
-            self.model = Some(params::let_backbone_learn(model, learns));
-            self.backbone_learns = learns;
+    fn freeze_or_thaw(self) -> Self {
+        let backbone_learns = !self.context().backbone_is_frozen();
+        if backbone_learns == self.backbone_learns {
+            return self;
         }
+        let model = params::let_backbone_learn(self.model, backbone_learns);
+        Self { model, backbone_learns, ..self }
     }
 
     /// Learns from one batch.
-    fn learn(&mut self, batch: &BatchOf<L>, observer: &mut dyn Observer) -> Result<()> {
+    fn learn(mut self, batch: &BatchOf<L>, observer: &mut dyn Observer) -> Result<Self> {
         let config = self.task.config;
         let epoch = self.position.epoch;
         let ranks = self.task.ranks;
         let share = Share::of(ranks, batch.as_ref().count());
         let context = StepContext { share, ..self.context() };
-        let learned = summed(self.learner.learn(self.model(), batch, &context), &ranks);
+        let learned = summed(self.learner.learn(&self.model, batch, &context), &ranks);
         if !learned.terms.total().is_finite() {
             return Err(Error::Diverged {
                 epoch,
@@ -264,9 +256,8 @@ impl<'a, L: Learner> Training<'a, L> {
             });
         }
         let rate = learning_rate(&config.optimizer, config.semantics, epoch);
-        // Taken out, so that nobody else holds the weights and they can be moved in place.
-        let model = self.model.take().expect("put back below");
-        self.model = Some(self.optimizer.update(model, learned.gradients, rate));
+        // Given away, so that nobody else holds the weights and they can be moved in place.
+        self.model = self.optimizer.update(self.model, learned.gradients, rate);
 
         let images = share.all;
         let event = Event::Step {
@@ -283,7 +274,7 @@ impl<'a, L: Learner> Training<'a, L> {
         sums.localizer_passes += learned.localizer_passes;
         sums.mistakes += learned.mistakes;
         sums.terms.add(&learned.terms, images as f64);
-        Ok(())
+        Ok(self)
     }
 
     fn context(&self) -> StepContext<'_> {
@@ -309,9 +300,9 @@ impl<'a, L: Learner> Training<'a, L> {
         if let Some(Validation { error, loss, .. }) = validation.filter(|_| best) {
             self.position.best = Some(Best { epoch, error, loss });
         }
-        let sums = std::mem::take(&mut self.position.sums);
-        let seconds = sums.seconds + started.elapsed().as_secs_f64();
-        self.position.records.push(self.record(&sums, validation, best, seconds));
+        let mut sums = std::mem::take(&mut self.position.sums);
+        sums.seconds += started.elapsed().as_secs_f64();
+        self.position.records.push(self.record(&sums, validation, best));
         self.position.epoch += 1;
         self.position.step = 0;
 
@@ -329,7 +320,7 @@ impl<'a, L: Learner> Training<'a, L> {
     }
 
     fn validate(&self, observer: &dyn Observer) -> Result<ControlFlow<(), Option<Validation>>> {
-        let (model, context) = (self.model().valid(), self.context());
+        let (model, context) = (self.model.valid(), self.context());
         validate(
             self.task,
             || observer.wants_to_stop(),
@@ -360,13 +351,7 @@ impl<'a, L: Learner> Training<'a, L> {
         patience > 0 && self.position.best.is_some_and(|best| waited(best) >= patience)
     }
 
-    fn record(
-        &self,
-        sums: &Sums,
-        validation: Option<Validation>,
-        best: bool,
-        seconds: f64,
-    ) -> EpochRecord {
+    fn record(&self, sums: &Sums, validation: Option<Validation>, best: bool) -> EpochRecord {
         let config = self.task.config;
         let epoch = self.position.epoch;
         let images = sums.images.max(1) as f64;
@@ -383,7 +368,7 @@ impl<'a, L: Learner> Training<'a, L> {
             valid_localizer_error: validation.and_then(|found| found.localizer_error),
             valid_loss: validation.map(|found| found.loss),
             best,
-            seconds,
+            seconds: sums.seconds,
         }
     }
 
@@ -392,8 +377,8 @@ impl<'a, L: Learner> Training<'a, L> {
         if self.task.config.model.recalibrate {
             let best = self.run.best();
             let kept = weights::read(&best)
-                .and_then(|found| weights::load(self.model().clone(), &best, found));
-            self.model = Some(self.task.ranks.agree(kept)?.0);
+                .and_then(|found| weights::load(self.model.clone(), &best, found));
+            self.model = self.task.ranks.agree(kept)?.0;
             self.recalibrate()?;
             self.write_weights(&best)?;
         }
@@ -410,7 +395,7 @@ impl<'a, L: Learner> Training<'a, L> {
             let share = Share::of(self.task.ranks, batch.as_ref().count());
             let images = images(batch.as_ref(), &self.task.device);
             let pass = Pass::Calibrate { seen, share };
-            self.learner.pass(self.model(), images.autodiff(), pass, config);
+            self.learner.pass(&self.model, images.autodiff(), pass, config);
         }
         Ok(())
     }
@@ -419,21 +404,15 @@ impl<'a, L: Learner> Training<'a, L> {
         let TrainingTask { config, dataset, .. } = self.task;
         let note = WeightsNote::new(config, &dataset.classes, self.position.epoch);
         self.task.ranks.on_first(|| {
-            write_atomically(path, &weights::encode(&params::collect(self.model()), &note))
+            write_atomically(path, &weights::encode(&params::collect(&self.model), &note))
         })
-    }
-
-    fn save_now_and_then(&mut self, observer: &mut dyn Observer) -> Result<()> {
-        let every = self.task.config.train.checkpoint_steps;
-        let due = every > 0 && self.position.step.is_multiple_of(every);
-        if due { self.save(observer) } else { Ok(()) }
     }
 
     fn save(&mut self, observer: &mut dyn Observer) -> Result<()> {
         let (updates, memory): (u64, Arrays) = self.optimizer.state();
         self.position.updates = updates;
         self.task.ranks.on_first(|| {
-            let path = self.run.save(self.model(), memory, &self.position)?;
+            let path = self.run.save(&self.model, memory, &self.position)?;
             observer.observe(&Event::Saved(&path));
             Ok(())
         })

@@ -43,9 +43,8 @@ impl Optimizer {
     /// Moves the weights against their gradient; those without a gradient stay.
     ///
     /// `rate` is that of the heads, of which the settings give the backbone a share.
-    pub fn update<M: Module>(&mut self, model: M, gradients: GradientSum, rate: f64) -> M {
+    pub fn update<M: Module>(&mut self, model: M, mut gradients: GradientSum, rate: f64) -> M {
         self.steps += 1;
-        let mut gradients = gradients;
         let factor = self.config.backbone_rate;
         let backbone = if factor == 1.0 { BTreeSet::new() } else { params::backbone(&model) };
         params::map(model, |name, _, weights| match gradients.remove(name) {
@@ -152,16 +151,14 @@ impl Optimizer {
             Rule::Adam => &[&self.first, &self.second],
         };
         for (name, &length) in weights {
-            for found in kinds.iter().map(|kind| kind.get(name)) {
-                match found.map(Vec::len) {
-                    Some(found) if found == length => {}
-                    Some(found) => {
-                        return Err(format!(
-                            "the optimizer's memory of `{name}` has {found} numbers instead of \
-                             {length}"
-                        ));
-                    }
-                    None => return Err(format!("it lacks the optimizer's memory of `{name}`")),
+            for kind in kinds {
+                let Some(found) = kind.get(name).map(Vec::len) else {
+                    return Err(format!("it lacks the optimizer's memory of `{name}`"));
+                };
+                if found != length {
+                    return Err(format!(
+                        "the optimizer's memory of `{name}` has {found} numbers instead of {length}"
+                    ));
                 }
             }
         }

@@ -11,21 +11,19 @@ use burn::tensor::Device;
 
 use super::{
     Ending, Event, Observer, TrainingTask,
-    feature_pass::{Features, Source, images},
-    features::{FeatureImage, Origin, Stored},
+    features::{FeatureImage, Origin, Stored, features_of},
+    images_of,
     start::require_same_samples,
-    validate::Validation,
+    validate::{Validation, validate},
 };
 use crate::{
     config::{ClassView, Config},
-    data::{Dataset, Sample},
+    data::{Dataset, Sample, loader::EvalImage},
     error::{Error, Result},
     method::{
         ImageValidation,
-        learner::negative_log_likelihood,
-        most_probable,
         probe::{
-            self, ClassHead, Descriptors, Gathered, Gathering, LabelledCells, MaskHeads, Plan,
+            self, ClassHead, Descriptors, Gathered, Gathering, ImageFeatures, MaskHeads, Plan,
             Probe,
         },
     },
@@ -74,7 +72,7 @@ pub(super) fn fit(
     let origin = Origin::new(task.config, inputs.weights.as_ref(), plan.cells, task.every_byte);
     let stored = task.features.map(|folder| Stored::open(folder, &origin, &samples)).transpose()?;
     // An image that cannot be read or a setting that cannot work shows itself in the first one.
-    let mut first = images(task, &[&task.dataset.train[0]]);
+    let mut first = images_of(vec![task.dataset.train[0].image.clone()], task.config, 1);
     match first.next_unless(|| observer.wants_to_stop()) {
         Some(image) => drop(image?),
         None => return Ok(Ending::Interrupted),
@@ -83,11 +81,16 @@ pub(super) fn fit(
     let path = run.save(&backbone, Arrays::new(), &position)?;
     observer.observe(&Event::Saved(&path));
 
-    let sources = Sources { plan, samples: &samples, stored: stored.as_ref() };
-    let Some((probe, train_error)) = learn(task, sources, backbone, started, observer)? else {
+    let features = Features { task, plan, samples: &samples, backbone, stored };
+    let Some((probe, train_error)) = learn(features, started, observer)? else {
         return Ok(Ending::Interrupted);
     };
-    let ControlFlow::Continue(valid) = validate(&probe, task, &*observer)? else {
+    let score = |image: &EvalImage, sample: &Sample| {
+        let size = image.geometry.padded.rows_columns();
+        let found = probe.localize(image.input.clone(), size).classifier.unwrap_or_default();
+        Ok(Some(ImageValidation::of(&found, sample.label)))
+    };
+    let ControlFlow::Continue(valid) = validate(task, || observer.wants_to_stop(), score)? else {
         return Ok(Ending::Interrupted);
     };
 
@@ -127,19 +130,21 @@ pub(super) fn fit(
 /// Trains all heads, one kind after the other; also the share of training images that are named
 /// wrongly, in percent. None if it was asked to stop.
 fn learn(
-    task: &TrainingTask<'_>,
-    Sources { plan, samples, stored }: Sources<'_>,
-    backbone: Resnet,
+    features: Features<'_>,
     started: Instant,
     observer: &mut dyn Observer,
 ) -> Result<Option<(Probe, f64)>> {
-    let source = stored.map_or(Source::Computed(&backbone), Source::Stored);
-    let features = Features { task, plan, samples, source };
+    let TrainingTask { config, device, .. } = features.task;
     let Some(gathered) = gather(&features, observer)? else {
         return Ok(None);
     };
     let features_done = started.elapsed().as_secs_f64();
-    let Some(mask_heads) = train_mask_heads(&gathered.cells, task, observer) else {
+    let goes_on = |done, total| {
+        observer.observe(&Event::Working { what: "training heads", done, total });
+        !observer.wants_to_stop()
+    };
+    let Some(mask_heads) = MaskHeads::train(&gathered.cells, &config.probe, config.seed, goes_on)
+    else {
         return Ok(None);
     };
     let Some(foreground) = see_foreground(&features, &gathered, &mask_heads, observer)? else {
@@ -147,10 +152,9 @@ fn learn(
     };
     let Gathered { projection, cells, descriptors: image, last_stage, .. } = gathered;
     let descriptors = Descriptors { image, foreground, last_stage };
-    let LabelledCells { labels, classes, .. } = &cells;
-    let Config { probe: probe_config, seed, .. } = task.config;
+    let view = config.probe.class_view;
     let (class_head, held_out_error) =
-        ClassHead::train(&descriptors, labels, *classes, probe_config.class_view, *seed);
+        ClassHead::train(&descriptors, &cells.labels, cells.classes, view, config.seed);
     let mut found = format!(
         "features in {features_done:.1} s, heads in {:.1} s; maps are cut with β = {:.2}",
         started.elapsed().as_secs_f64() - features_done,
@@ -160,8 +164,9 @@ fn learn(
         found += &format!("; {error:.1} % of held-out training images are misclassified");
     }
     observer.observe(&Event::Note(&found));
-    let train_error = class_head.error(&descriptors, labels);
-    let probe = Probe::new(backbone, projection, mask_heads, class_head);
+    let train_error = class_head.error(&descriptors, &cells.labels);
+    let (backbone, config, device) = (features.backbone, (*config).clone(), device.clone());
+    let probe = Probe { backbone, projection, mask_heads, class_head, config, device };
     Ok(Some((probe, train_error)))
 }
 
@@ -201,12 +206,22 @@ fn require_enough(dataset: &Dataset) -> Result<()> {
     })
 }
 
-/// How much of the training images is kept, and which of them are looked at, in this order.
+/// How much of the training images is kept, and which of them are looked at: in random order, one
+/// of each class in turn, so that the first of them stand for all.
 fn looked_at(dataset: &Dataset, config: &Config) -> (Plan, Vec<usize>) {
     let plan = Plan::new(dataset.train.len(), &config.probe);
-    let mut order = random_order(dataset, config.seed);
-    order.truncate(plan.images);
-    (plan, order)
+    let mut order: Vec<usize> = (0..dataset.train.len()).collect();
+    Stream::new(config.seed, Purpose::Shuffle, 0, 0).shuffle(&mut order);
+    let mut seen = vec![0_usize; dataset.classes.len()];
+    let mut turns: Vec<(usize, usize)> = Vec::with_capacity(order.len());
+    for image in order {
+        let label = dataset.train[image].label;
+        turns.push((seen[label], image));
+        seen[label] += 1;
+    }
+    // Stable, so that the classes of a turn come in random order.
+    turns.sort_by_key(|&(turn, _)| turn);
+    (plan, turns.into_iter().take(plan.images).map(|(_, image)| image).collect())
 }
 
 /// The images whose features a training of a probe needs, in the order of the dataset, and how many
@@ -222,11 +237,50 @@ pub fn wanted_features(dataset: &Dataset, config: &Config) -> Result<(Vec<Featur
     Ok((order.into_iter().map(image).collect(), plan.cells))
 }
 
-/// The images that are looked at, and where their features may be already.
-struct Sources<'a> {
+/// Features of the images that are looked at.
+struct Features<'a> {
+    task: &'a TrainingTask<'a>,
     plan: Plan,
     samples: &'a [&'a Sample],
-    stored: Option<&'a Stored>,
+    backbone: Resnet,
+    /// Features that were made before; none if each image is passed through the backbone.
+    stored: Option<Stored>,
+}
+
+impl Features<'_> {
+    /// Gives the features of every sample from the `first` on; whether it was not asked to stop.
+    fn each(
+        &self,
+        first: usize,
+        observer: &mut dyn Observer,
+        mut give: impl FnMut(ImageFeatures),
+    ) -> Result<bool> {
+        let Self { task, plan, samples, backbone, stored } = self;
+        let (what, decoded) = match stored {
+            Some(_) => ("reading features", &[][..]),
+            None => ("computing features", &samples[first..]),
+        };
+        let paths = decoded.iter().map(|sample| sample.image.clone()).collect();
+        let mut images = images_of(paths, task.config, task.workers);
+        for (index, sample) in samples.iter().enumerate().skip(first) {
+            if observer.wants_to_stop() {
+                return Ok(false);
+            }
+            let (done, total) = (index - first, samples.len() - first);
+            observer.observe(&Event::Working { what, done, total });
+            give(match stored {
+                Some(stored) => stored.read(index)?,
+                None => {
+                    let Some(image) = images.next_unless(|| observer.wants_to_stop()) else {
+                        return Ok(false);
+                    };
+                    let (probe, device) = (&task.config.probe, &task.device);
+                    features_of(backbone, image?, plan.cells, probe, device, &sample.image)?
+                }
+            });
+        }
+        Ok(true)
+    }
 }
 
 /// Takes the features of all images; none if it was asked to stop.
@@ -280,60 +334,4 @@ fn see_foreground(
         descriptors.push(image.class_maps.descriptor(&mask(descriptors.len())));
     })?;
     Ok(goes_on.then_some(descriptors))
-}
-
-/// The training images in random order, one of each class in turn, so that the first of them
-/// stand for all.
-fn random_order(dataset: &Dataset, seed: u64) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..dataset.train.len()).collect();
-    Stream::new(seed, Purpose::Shuffle, 0, 0).shuffle(&mut order);
-    let mut seen = vec![0_usize; dataset.classes.len()];
-    let mut turns: Vec<(usize, usize)> = Vec::with_capacity(order.len());
-    for image in order {
-        let label = dataset.train[image].label;
-        turns.push((seen[label], image));
-        seen[label] += 1;
-    }
-    // Stable, so that the classes of a turn come in random order.
-    turns.sort_by_key(|&(turn, _)| turn);
-    turns.into_iter().map(|(_, image)| image).collect()
-}
-
-/// Trains the heads that masks are made by; none if the observer asked to stop.
-fn train_mask_heads(
-    cells: &LabelledCells,
-    task: &TrainingTask<'_>,
-    observer: &mut dyn Observer,
-) -> Option<MaskHeads> {
-    let Config { probe, seed, .. } = task.config;
-    MaskHeads::train(cells, probe, *seed, |done, total| {
-        observer.observe(&Event::Working { what: "training heads", done, total });
-        !observer.wants_to_stop()
-    })
-}
-
-/// Share of validation images that are named wrongly, in percent, and mean cross-entropy; none
-/// without a validation split.
-fn validate(
-    probe: &Probe,
-    task: &TrainingTask<'_>,
-    observer: &dyn Observer,
-) -> Result<ControlFlow<(), Option<Validation>>> {
-    super::validate::validate(
-        task,
-        || observer.wants_to_stop(),
-        |image, sample| {
-            let found = {
-                let size = image.geometry.padded.rows_columns();
-                probe.localize(image.input.clone(), size, task.config, &task.device)
-            };
-            let probabilities = found.classifier.unwrap_or_default();
-            let mistake = f64::from(u8::from(most_probable(&probabilities) != sample.label));
-            Ok(Some(ImageValidation {
-                mistake,
-                localizer_mistake: None,
-                loss: negative_log_likelihood(&probabilities, sample.label),
-            }))
-        },
-    )
 }

@@ -37,27 +37,21 @@ impl<N: Module> Start<N> {
         };
         let unfinished = RunDir::exists(run.root());
         match (run.restore()?, task.weights) {
-            (Some(checkpoint), _) => begin.resume(checkpoint, task, run, observer),
-            (None, None) => {
-                if unfinished {
-                    observer.observe(&Event::Note(
-                        "the run has no checkpoint yet, and starts again from drawn weights",
-                    ));
-                }
-                Ok(begin)
-            }
+            (Some(checkpoint), _) => return begin.resume(checkpoint, task, run, observer),
             (None, Some(path)) if L::HAS_BACKBONE => {
                 let (model, report) = weights::load(begin.model, path, weights::read(path)?)?;
                 observer.observe(&Event::Note(&report.to_string()));
-                Ok(Self { model, ..begin })
+                return Ok(Self { model, ..begin });
             }
-            (None, Some(_)) => {
-                observer.observe(&Event::Note(
-                    "this method has no backbone to load weights into, and starts from drawn ones",
-                ));
-                Ok(begin)
-            }
+            (None, Some(_)) => observer.observe(&Event::Note(
+                "this method has no backbone to load weights into, and starts from drawn ones",
+            )),
+            (None, None) if unfinished => observer.observe(&Event::Note(
+                "the run has no checkpoint yet, and starts again from drawn weights",
+            )),
+            (None, None) => {}
         }
+        Ok(begin)
     }
 
     fn resume(

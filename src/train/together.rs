@@ -20,25 +20,25 @@ pub(super) fn require_shareable(task: &TrainingTask<'_>) -> Result<()> {
     if ranks.is_alone() {
         return Ok(());
     }
-    let mut problems = Vec::new();
-    let mut refuse = |applies: bool, problem: &str| {
-        if applies {
-            problems.push(format!("{problem}, which several processes cannot share"));
-        }
-    };
-    refuse(
-        config.method == "probe",
-        "`method = \"probe\"` trains its heads on all images at once; train it in one process",
-    );
-    refuse(
-        config.semantics == Semantics::Reference,
-        "`semantics = \"reference\"` brings masks to a common scale over the batch",
-    );
-    refuse(
-        config.model.kernels != Kernels::Fused || task.device != device::cpu(),
-        "batch norm is measured over all processes by `model.kernels = \"fused\"` on the \
-         processor only; this is another way to compute",
-    );
+    let refused = [
+        (
+            config.method == "probe",
+            "`method = \"probe\"` trains its heads on all images at once; train it in one process",
+        ),
+        (
+            config.semantics == Semantics::Reference,
+            "`semantics = \"reference\"` brings masks to a common scale over the batch",
+        ),
+        (
+            config.model.kernels != Kernels::Fused || task.device != device::cpu(),
+            "batch norm is measured over all processes by `model.kernels = \"fused\"` on the \
+             processor only; this is another way to compute",
+        ),
+    ];
+    let problems = refused.into_iter().filter(|(applies, _)| *applies);
+    let problems: Vec<String> = problems
+        .map(|(_, problem)| format!("{problem}, which several processes cannot share"))
+        .collect();
     if problems.is_empty() { Ok(()) } else { Err(Error::Setting(problems)) }
 }
 

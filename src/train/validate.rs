@@ -5,13 +5,9 @@
 
 use std::ops::ControlFlow;
 
-use super::TrainingTask;
+use super::{TrainingTask, images_of};
 use crate::{
-    config::Config,
-    data::{
-        Sample,
-        loader::{EvalImage, EvalImages},
-    },
+    data::{Sample, loader::EvalImage},
     error::Result,
     method::ImageValidation,
 };
@@ -38,8 +34,7 @@ pub(super) fn validate(
     let samples = &task.dataset.valid;
     let mine = &samples[task.ranks.part().range(samples.len())];
     let paths = mine.iter().map(|sample| sample.image.clone()).collect();
-    let Config { preprocess, data, .. } = task.config;
-    let mut images = EvalImages::new(paths, preprocess.clone(), data.max_megapixels, task.workers);
+    let mut images = images_of(paths, task.config, task.workers);
     // Of each image, unless it was asked to stop.
     let scores = mine.iter().map(|sample| {
         let image = images.next_unless(&stop);

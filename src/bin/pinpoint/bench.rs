@@ -12,8 +12,9 @@ use pinpoint::{
     config::{Backbone, Config, Stem},
     device,
     method::{
+        Learner as _,
         dropout::Dropout,
-        minmax::{Step, localize::localize, size::Barrier, trust::Trust},
+        minmax::{Minmax, Step, size::Barrier, trust::Trust},
     },
     model::{Model, layers::tensor},
     rng::{Purpose, Stream},
@@ -148,7 +149,7 @@ impl Bench {
         let model = Model::new(config, self.classes, device).valid();
         let images = self.images(device);
         self.fastest(|| {
-            localize(&model, config, images.clone());
+            Minmax.localize(&model, images.clone(), None, config);
         })
     }
 

@@ -5,41 +5,25 @@
 //! must predict the class from the foreground, and the uniform distribution from the
 //! background. [`step`](crate::method::minmax::step) is Algorithm 1 of the paper.
 
-/// Trust coefficients of recursive erasing.
+pub mod erase;
+pub mod size;
+pub mod step;
+mod tiled;
 pub mod trust;
 
-/// The size constraint.
-pub mod size;
-
-/// Erasing a mask from an image.
-pub mod erase;
-
-/// One training step: Algorithm 1.
-pub mod step;
-
-/// Class and mask of preprocessed images.
-pub mod localize;
-
-/// The same for images of any size.
-pub mod tiled;
-
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, activation::softmax};
 
 pub use self::step::{Outcome, Step};
-use self::{localize::localize, size::Barrier, tiled::localize_tiled, trust::Trust};
+use self::{size::Barrier, tiled::localize_tiled, trust::Trust};
 use super::{
     dropout::Dropout,
-    learner::{
-        ImageValidation, Learned, Learner, StepContext, Terms, images, input,
-        negative_log_likelihood,
-    },
-    output::{ModelOutput, most_probable},
+    learner::{ImageValidation, Learned, Learner, ModelOutput, StepContext, images, input},
     tiles::{LargeImage, Tiling},
 };
 use crate::{
     config::{Config, Evidence},
     data::loader::{Batch, EvalImage, TrainLoader},
-    model::{Model, Pass, Rules},
+    model::{Branch, Model, Pass, Rules, layers::values, mask::foreground},
 };
 
 /// The method, to be trained and asked.
@@ -64,14 +48,7 @@ impl Learner for Minmax {
     fn learn(&self, model: &Model, batch: &Batch, context: &StepContext<'_>) -> Learned {
         let StepContext { config, epoch, .. } = *context;
         let cells = model.cells([batch.height, batch.width], &Rules::new(config));
-        let dropout = Dropout::draw(
-            config.pool.dropout,
-            model.classes(),
-            cells,
-            config.seed,
-            epoch as u64,
-            &batch.samples,
-        );
+        let dropout = Dropout::draw(config, model.classes(), cells, epoch, &batch.samples);
         let step = Step {
             config,
             model,
@@ -86,13 +63,8 @@ impl Learner for Minmax {
             share: context.share,
         };
         let Outcome { losses, gradients, mistakes, localizer_passes, .. } = step.run();
-        let terms = Terms {
-            localizer: losses.localizer,
-            foreground: Some(losses.foreground),
-            background: Some(losses.background),
-        };
         let localizer_passes = localizer_passes.iter().sum();
-        Learned { terms, gradients, mistakes: mistakes as f64, localizer_passes }
+        Learned { terms: losses, gradients, mistakes: mistakes as f64, localizer_passes }
     }
 
     /// By the class only: the classifier's mistake, and the negative log-likelihood of both heads.
@@ -103,21 +75,19 @@ impl Learner for Minmax {
         label: &usize,
         context: &StepContext<'_>,
     ) -> ImageValidation {
-        let output = localize(model, context.config, input(image, context.device));
-        let score = |probabilities: Option<Vec<f32>>| {
-            let probabilities = probabilities.expect("both heads name a class");
-            let is_wrong = most_probable(&probabilities) != *label;
-            (f64::from(u8::from(is_wrong)), negative_log_likelihood(&probabilities, *label))
-        };
-        let (mistake, loss) = score(output.classifier);
-        let (localizer_mistake, localizer_loss) = score(output.localizer);
+        let output = self.localize(model, input(image, context.device), None, context.config);
+        let [classifier, localizer] = [output.classifier, output.localizer].map(|probabilities| {
+            ImageValidation::of(&probabilities.expect("both heads name a class"), *label)
+        });
         ImageValidation {
-            mistake,
-            localizer_mistake: Some(localizer_mistake),
-            loss: loss + localizer_loss,
+            mistake: classifier.mistake,
+            localizer_mistake: Some(localizer.mistake),
+            loss: classifier.loss + localizer.loss,
         }
     }
 
+    /// The localizer's mask and classes, and the classifier's of what the mask shows.
+    ///
     /// The mask weighs every class's map by its probability, so that no class need be given.
     fn localize(
         &self,
@@ -126,7 +96,18 @@ impl Learner for Minmax {
         _class: Option<usize>,
         config: &Config,
     ) -> ModelOutput {
-        localize(model, config, image)
+        let rules = Rules::new(config);
+        let [_, _, height, width] = image.dims();
+        let response = model.localize(image.clone(), Pass::Evaluate(Branch::Whole), &rules, None);
+        let localizer = values(softmax(response.scores.clone(), 1));
+        let mask = response.mask([height, width], &rules);
+        let shown = foreground(image, mask.clone());
+        let classified = model.classify(shown, Pass::Evaluate(Branch::Foreground), &rules, None);
+        ModelOutput {
+            classifier: Some(values(softmax(classified.scores, 1))),
+            localizer: Some(localizer),
+            scores: values(mask),
+        }
     }
 
     fn localize_tiled(

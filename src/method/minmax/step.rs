@@ -23,6 +23,7 @@ use crate::{
     method::{
         dropout::Dropout,
         gradient::{GradientSum, accumulate},
+        learner::Terms,
         losses::{cross_entropy, cross_entropy_to_uniform, sample_predictions},
     },
     model::{
@@ -62,8 +63,10 @@ pub struct Step<'a> {
 /// What came of a step.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The loss of the batch.
-    pub losses: Losses,
+    /// The terms of Eq. 8, averaged over the samples of the batch: H(p, p̂ˢ) of the localizer
+    /// (Eq. 7) over its passes too, H(p, p̂)⁺ of the classifier on the foreground (Eq. 3), and its
+    /// H(q, p̂)⁻ on the background (Eq. 5), which is at least `ln C`.
+    pub losses: Terms,
     /// Gradient of the weighted loss, batch mean.
     pub gradients: GradientSum,
     /// How many images the classifier got wrong on their foreground.
@@ -72,17 +75,6 @@ pub struct Outcome {
     pub localizer_passes: Vec<usize>,
     /// The accumulated masks R⁺⋆, `[B, 1, H, W]`.
     pub mask: Tensor<4>,
-}
-
-/// The terms of Eq. 8, averaged over the samples of a batch.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Losses {
-    /// H(p, p̂ˢ) of the localizer, Eq. 7, averaged over its passes.
-    pub localizer: f64,
-    /// H(p, p̂)⁺ of the classifier on the foreground, Eq. 3.
-    pub foreground: f64,
-    /// H(q, p̂)⁻ of the classifier on the background, Eq. 5; at least `ln C`.
-    pub background: f64,
 }
 
 /// What the recursion has made of each image of the batch; `[1, …]` tensors, one per image.
@@ -165,10 +157,10 @@ impl Step<'_> {
         let batch = self.share.all as f64;
         let seen: usize = passes.iter().map(|pass| pass.share.all).sum();
         let localizer_passes = passes.iter().map(|pass| pass.active.len()).collect();
-        let losses = Losses {
+        let losses = Terms {
             localizer: localizer_loss / seen as f64,
-            foreground: foreground.sum / batch,
-            background: background.sum / batch,
+            foreground: Some(foreground.sum / batch),
+            background: Some(background.sum / batch),
         };
         Outcome { losses, gradients, mistakes, localizer_passes, mask }
     }
@@ -218,9 +210,12 @@ impl Step<'_> {
 
     /// L18 to L21 for X⁺: H(p, p̂)⁺ of Eq. 3, and how many images are classified wrongly.
     fn foreground_loss(&self, mask: &Tensor<4>, sum: &mut GradientSum) -> (PartLoss, usize) {
-        let mask = self.mask_leaf(mask);
-        let foreground = foreground(self.images.clone().autodiff(), mask.clone());
-        let scores = self.classify(foreground, self.foreground_statistics());
+        let pass = match self.config.model.statistics {
+            Statistics::All => Pass::Train(Branch::Whole, self.share),
+            Statistics::Separate => Pass::Train(Branch::Foreground, self.share),
+            Statistics::Localizer => Pass::TrainOnly(self.share),
+        };
+        let (scores, mask) = self.classify(foreground, mask, pass);
         let predictions = sample_predictions(scores.clone(), self.labels);
         let counted = predictions.iter().take(self.share.mine);
         let mistakes = counted.filter(|prediction| !prediction.correct).count();
@@ -230,23 +225,29 @@ impl Step<'_> {
 
     /// L18 to L21 for X⁻: H(q, p̂)⁻ of Eq. 5.
     fn background_loss(&self, mask: &Tensor<4>, sum: &mut GradientSum) -> PartLoss {
-        let mask = self.mask_leaf(mask);
-        let background = background(self.images.clone().autodiff(), mask.clone());
-        let scores = self.classify(background, self.background_statistics());
+        let pass = match self.config.model.statistics {
+            Statistics::All => Pass::Train(Branch::Whole, self.share),
+            // Prediction never passes a background.
+            Statistics::Localizer | Statistics::Separate => Pass::TrainOnly(self.share),
+        };
+        let (scores, mask) = self.classify(background, mask, pass);
         let losses = cross_entropy_to_uniform(scores);
         self.backward(losses, self.config.loss.background, &mask, sum)
     }
 
-    /// The mask as a leaf of the graph of one loss, which a backward pass consumes.
-    fn mask_leaf(&self, mask: &Tensor<4>) -> Tensor<4> {
+    /// L19: the scores of the classifier, and the mask as a leaf of their graph, which a backward
+    /// pass consumes.
+    fn classify(
+        &self,
+        part: fn(Tensor<4>, Tensor<4>) -> Tensor<4>,
+        mask: &Tensor<4>,
+        pass: Pass,
+    ) -> (Tensor<2>, Tensor<4>) {
         let through = self.config.mask.gradient == MaskGradient::Through;
-        mask.clone().autodiff().set_require_grad(through)
-    }
-
-    /// L19: the scores of the classifier.
-    fn classify(&self, images: Tensor<4>, pass: Pass) -> Tensor<2> {
+        let mask = mask.clone().autodiff().set_require_grad(through);
+        let images = part(self.images.clone().autodiff(), mask.clone());
         let keep = self.dropout.classifier.as_deref();
-        self.model.classify(images, pass, &self.rules(), keep).scores
+        (self.model.classify(images, self.pass(pass), &self.rules(), keep).scores, mask)
     }
 
     /// L20 and L21: differentiates a loss of the classifier, given for each sample.
@@ -284,24 +285,6 @@ impl Step<'_> {
         self.pass(match self.config.model.statistics {
             Statistics::Localizer | Statistics::Separate if t > 0 => Pass::TrainOnly(share),
             _ => Pass::Train(Branch::Whole, share),
-        })
-    }
-
-    /// Which running statistics the classifier's pass over foregrounds moves.
-    fn foreground_statistics(&self) -> Pass {
-        self.pass(match self.config.model.statistics {
-            Statistics::All => Pass::Train(Branch::Whole, self.share),
-            Statistics::Separate => Pass::Train(Branch::Foreground, self.share),
-            Statistics::Localizer => Pass::TrainOnly(self.share),
-        })
-    }
-
-    /// Which running statistics the classifier's pass over backgrounds moves.
-    fn background_statistics(&self) -> Pass {
-        self.pass(match self.config.model.statistics {
-            Statistics::All => Pass::Train(Branch::Whole, self.share),
-            // Prediction never passes a background.
-            Statistics::Localizer | Statistics::Separate => Pass::TrainOnly(self.share),
         })
     }
 

@@ -4,11 +4,11 @@ use burn::tensor::{Device, activation::softmax};
 use rayon::prelude::*;
 
 use crate::{
-    bilinear::aligned,
+    bilinear::{Tap, aligned},
     config::{Config, Evidence},
     data::preprocess::{InputView, Size, Window},
     method::{
-        output::ModelOutput,
+        ModelOutput,
         tiles::{ClassMaps, LargeImage, SoftMask, Tiling, assemble},
     },
     model::{
@@ -19,16 +19,16 @@ use crate::{
     },
 };
 
-/// What [`localize`](super::localize::localize) gives, for an image too large to be
-/// held; scores are at the image's own size.
-pub fn localize_tiled(
+/// What [`Minmax`](super::Minmax) says of an image, for one too large to be held; scores are at the
+/// image's own size.
+pub(super) fn localize_tiled(
     model: &Model,
     config: &Config,
     image: LargeImage<'_>,
     tiling: Tiling,
     device: &Device,
 ) -> ModelOutput {
-    let input = image.input();
+    let input = &image.input;
     let rules = Rules::new(config);
     let tiling = tiling.for_reach(Resnet::reach(&config.model));
     let Size { width, height } = input.size();
@@ -125,15 +125,12 @@ fn foreground(
             let pairs = masked(row.near).into_iter().zip(masked(row.far));
             let line: Vec<f32> = pairs.map(|(near, far)| row.mix(near, far)).collect();
             let channels = line.chunks_exact(across);
-            let mix = |channel: &[f32]| -> Vec<f32> {
-                let pair = |near: usize, far: usize| (channel[near - left], channel[far - left]);
-                let mixed = columns.iter().map(|column| {
-                    let (near, far) = pair(column.near, column.far);
-                    column.mix(near, far)
-                });
-                mixed.collect()
+            let pixel = |channel: &[f32], column: &Tap| {
+                column.mix(channel[column.near - left], channel[column.far - left])
             };
-            channels.flat_map(mix).collect()
+            channels
+                .flat_map(|line| columns.iter().map(move |column| pixel(line, column)))
+                .collect()
         })
         .collect();
     let channel = |index: usize| {
@@ -152,7 +149,7 @@ mod tests {
         config::{Backbone, Normalization, PreprocessConfig},
         data::preprocess::{EvalGeometry, Normalizer},
         device,
-        method::minmax::localize::localize,
+        method::{Learner as _, minmax::Minmax},
         rng::{Purpose, Stream},
     };
 
@@ -191,8 +188,8 @@ mod tests {
         let normalizer = Normalizer::new(Normalization::Half);
         let large = LargeImage::new(&image, geometry, &normalizer);
         let shape = [1, 3, size.1 as usize, size.0 as usize];
-        let whole = tensor(large.input().whole(), shape, &device);
-        let expected = localize(&model, config, whole);
+        let whole = tensor(large.input.whole(), shape, &device);
+        let expected = Minmax.localize(&model, whole, None, config);
         let found = localize_tiled(&model, config, large, tiling, &device);
 
         let farthest = |a: &[f32], b: &[f32]| -> f32 {

@@ -95,18 +95,12 @@ impl Trust {
             if first {
                 sample.first_loss = prediction.loss;
             }
-            sample.gamma(prediction, self.semantics) * decay
+            let certain = prediction.loss <= sample.first_loss;
+            let stays = certain || self.semantics == Semantics::Reference;
+            sample.stopped |= !prediction.correct || !stays;
+            if certain && !sample.stopped { prediction.confidence * decay } else { 0.0 }
         };
         active.iter().zip(predictions).map(psi).collect()
-    }
-}
-
-impl Sample {
-    /// Γ of Eq. 12.
-    fn gamma(&mut self, prediction: &SamplePrediction, semantics: Semantics) -> f32 {
-        let certain = prediction.loss <= self.first_loss;
-        self.stopped |= !prediction.correct || (!certain && semantics != Semantics::Reference);
-        if !self.stopped && certain { prediction.confidence } else { 0.0 }
     }
 }
 

@@ -6,7 +6,6 @@ const BETA1: f32 = 0.9;
 const BETA2: f32 = 0.999;
 const EPSILON: f32 = 1e-8;
 
-/// The optimizer of one head.
 #[derive(Debug, Clone)]
 pub(super) struct AdamW {
     rate: f32,
@@ -21,7 +20,6 @@ impl AdamW {
         Self { rate, decay, steps: 0, moments: vec![[0.0; 2]; weights] }
     }
 
-    /// Moves the weights against their gradient.
     pub(super) fn update(&mut self, weights: &mut [f32], gradient: &[f32]) {
         self.steps += 1;
         let correction = |beta: f32| 1.0 - beta.powi(self.steps);

@@ -30,28 +30,35 @@ pub(crate) const MASKED: &str = "classifier.masked";
 
 impl Probe {
     /// Every tensor by name: the backbone as torchvision names it, the heads as `probe.…`.
-    pub fn to_arrays(&self) -> Arrays {
-        let mut arrays = params::collect(&self.backbone);
-        put(&mut arrays, "projection.weight", &self.projection.matrix);
-        put_vector(&mut arrays, "projection.bias", &self.projection.offset);
-        for (index, head) in self.mask_heads.students.iter().enumerate() {
-            put(&mut arrays, &format!("student.{index}.hidden.weight"), &head.hidden);
-            put_vector(&mut arrays, &format!("student.{index}.hidden.bias"), &head.hidden_bias);
-            put(&mut arrays, &format!("student.{index}.output.weight"), &head.output);
-            put_vector(&mut arrays, &format!("student.{index}.output.bias"), &head.output_bias);
-        }
+    pub(crate) fn to_arrays(&self) -> Arrays {
         let ClassHead { classifier, sees } = &self.class_head;
-        put(&mut arrays, "classifier.weight", &classifier.weights);
-        put_vector(&mut arrays, "classifier.bias", &classifier.intercepts);
-        let masked = f32::from(u8::from(*sees == Sees::Foreground));
-        put_vector(&mut arrays, MASKED, &DVector::from_element(1, masked));
-        put_vector(&mut arrays, "beta", &DVector::from_element(1, self.mask_heads.beta as f32));
+        let mut layers = vec![
+            ("projection".to_owned(), &self.projection.matrix, &self.projection.offset),
+            ("classifier".to_owned(), &classifier.weights, &classifier.intercepts),
+        ];
+        for (index, head) in self.mask_heads.students.iter().enumerate() {
+            layers.extend([
+                (format!("student.{index}.hidden"), &head.hidden, &head.hidden_bias),
+                (format!("student.{index}.output"), &head.output, &head.output_bias),
+            ]);
+        }
+        let mut arrays = params::collect(&self.backbone);
+        let mut put = |name: &str, shape: Vec<usize>, values: Vec<f32>| {
+            arrays.insert(format!("{PREFIX}{name}"), Array { shape, values });
+        };
+        for (name, weight, bias) in layers {
+            let shape = vec![weight.nrows(), weight.ncols()];
+            put(&format!("{name}.weight"), shape, weight.transpose().data.into());
+            put(&format!("{name}.bias"), vec![bias.len()], bias.as_slice().to_vec());
+        }
+        put(MASKED, vec![1], vec![f32::from(u8::from(*sees == Sees::Foreground))]);
+        put("beta", vec![1], vec![self.mask_heads.beta as f32]);
         arrays
     }
 
     /// Puts a probe for `classes` classes together from what [`Self::to_arrays`] gave.
-    pub fn from_arrays(
-        mut arrays: Arrays,
+    pub(crate) fn from_arrays(
+        arrays: Arrays,
         path: &Path,
         config: &Config,
         classes: usize,
@@ -59,105 +66,88 @@ impl Probe {
     ) -> Result<Self> {
         let backbone = Resnet::new(&backbone(&config.model), device);
         let channels = backbone.stage_channels();
-        let heads = arrays.split_off(PREFIX);
-        let (mut heads, rest) = split(heads);
-        arrays.extend(rest);
-        let (backbone, loaded) = weights::load(backbone, path, arrays)?;
-        let mut parts = Parts { path, arrays: &mut heads };
+        let (heads, rest): (Arrays, Arrays) =
+            arrays.into_iter().partition(|(name, _)| name.starts_with(PREFIX));
+        let (backbone, loaded) = weights::load(backbone, path, rest)?;
+        let mut parts = Parts { path, arrays: heads };
         if !loaded.missing.is_empty() {
             return Err(parts.broken(&format!("of an incomplete network ({loaded})")));
         }
         let width = |stages: &[Stage]| stages.iter().map(|stage| channels[stage.index()]).sum();
         let mask_width: usize = width(&config.probe.mask_stages);
-        let matrix = parts.matrix("projection.weight", None, Some(mask_width))?;
-        if matrix.nrows() == 0 {
+        let (matrix, offset) = parts.layer("projection", None, mask_width)?;
+        let dimensions = matrix.nrows();
+        if dimensions == 0 {
             return Err(parts.broken("that project features to nothing"));
         }
-        let offset = parts.vector("projection.bias", matrix.nrows())?;
-        let students = parts.networks("student", [matrix.nrows(), 1])?;
+        let mut students = Vec::new();
+        while students.is_empty() || parts.has(&format!("student.{}.hidden.weight", students.len()))
+        {
+            let name = format!("student.{}", students.len());
+            let (hidden, hidden_bias) = parts.layer(&format!("{name}.hidden"), None, dimensions)?;
+            let (output, output_bias) =
+                parts.layer(&format!("{name}.output"), Some(1), hidden.nrows())?;
+            students.push(Mlp { hidden, hidden_bias, output, output_bias });
+        }
         // A mean of each channel, and one of its highest values.
         let class_width = 2 * width(&config.probe.class_stages);
-        let weights = parts.matrix("classifier.weight", Some(classes), Some(class_width))?;
-        let intercepts = parts.vector("classifier.bias", classes)?;
+        let (weights, intercepts) = parts.layer("classifier", Some(classes), class_width)?;
         let beta = f64::from(parts.vector("beta", 1)?[0]);
         if !(0.0..=1.0).contains(&beta) {
             return Err(parts.broken(&format!("whose `{PREFIX}beta` is {beta}")));
         }
         let classifier = LinearClassifier { weights, intercepts };
         // Class heads of older runs always see the whole image.
-        let is_masked = parts.arrays.contains_key(&format!("{PREFIX}{MASKED}"))
-            && parts.vector(MASKED, 1)?[0] > 0.5;
+        let is_masked = parts.has(MASKED) && parts.vector(MASKED, 1)?[0] > 0.5;
         let sees = if is_masked { Sees::Foreground } else { Sees::Image };
-        let (mask_heads, class_head) =
-            (MaskHeads { students, beta }, ClassHead { classifier, sees });
-        Ok(Self::new(backbone, Projection { matrix, offset }, mask_heads, class_head))
+        Ok(Self {
+            backbone,
+            projection: Projection { matrix, offset },
+            mask_heads: MaskHeads { students, beta },
+            class_head: ClassHead { classifier, sees },
+            config: config.clone(),
+            device: device.clone(),
+        })
     }
-}
-
-/// Tensors of the heads, and those that only come after them in the alphabet.
-fn split(arrays: Arrays) -> (Arrays, Arrays) {
-    arrays.into_iter().partition(|(name, _)| name.starts_with(PREFIX))
-}
-
-fn put(arrays: &mut Arrays, name: &str, matrix: &DMatrix<f32>) {
-    let values = matrix.transpose().data.into();
-    let shape = vec![matrix.nrows(), matrix.ncols()];
-    arrays.insert(format!("{PREFIX}{name}"), Array { shape, values });
-}
-
-fn put_vector(arrays: &mut Arrays, name: &str, vector: &DVector<f32>) {
-    let array = Array { shape: vec![vector.len()], values: vector.as_slice().to_vec() };
-    arrays.insert(format!("{PREFIX}{name}"), array);
 }
 
 /// The tensors of the heads, taken one by one; none has a shape that nothing fits.
 struct Parts<'a> {
     path: &'a Path,
-    arrays: &'a mut Arrays,
+    arrays: Arrays,
 }
 
 impl Parts<'_> {
-    fn matrix(
+    /// Weights, outputs × inputs, and bias of a linear layer; of any number of outputs if none is
+    /// given.
+    fn layer(
         &mut self,
         name: &str,
-        rows: Option<usize>,
-        columns: Option<usize>,
-    ) -> Result<DMatrix<f32>> {
-        let Array { shape, values } = self.take(name)?;
-        let fits = |wanted: Option<usize>, found: usize| wanted.is_none_or(|n| n == found);
-        match shape[..] {
-            [r, c] if fits(rows, r) && fits(columns, c) => {
-                Ok(DMatrix::from_row_slice(r, c, &values))
+        outputs: Option<usize>,
+        inputs: usize,
+    ) -> Result<(DMatrix<f32>, DVector<f32>)> {
+        let weight = format!("{name}.weight");
+        let Array { shape, values } = self.take(&weight)?;
+        let matrix = match shape[..] {
+            [rows, columns] if columns == inputs && outputs.is_none_or(|wanted| wanted == rows) => {
+                DMatrix::from_row_slice(rows, columns, &values)
             }
+            _ => return Err(self.broken(&format!("whose `{PREFIX}{weight}` is {shape:?}"))),
+        };
+        let bias = self.vector(&format!("{name}.bias"), matrix.nrows())?;
+        Ok((matrix, bias.into()))
+    }
+
+    fn vector(&mut self, name: &str, length: usize) -> Result<Vec<f32>> {
+        let Array { shape, values } = self.take(name)?;
+        match shape[..] {
+            [found] if found == length => Ok(values),
             _ => Err(self.broken(&format!("whose `{PREFIX}{name}` is {shape:?}"))),
         }
     }
 
-    fn vector(&mut self, name: &str, length: usize) -> Result<DVector<f32>> {
-        let Array { shape, values } = self.take(name)?;
-        match shape[..] {
-            [found] if found == length => Ok(DVector::from_vec(values)),
-            _ => Err(self.broken(&format!("whose `{PREFIX}{name}` is {shape:?}"))),
-        }
-    }
-
-    /// All networks of a kind, at least one.
-    fn networks(&mut self, kind: &str, [inputs, outputs]: [usize; 2]) -> Result<Vec<Mlp>> {
-        let mut networks = Vec::new();
-        loop {
-            let name = |part: &str| format!("{kind}.{}.{part}", networks.len());
-            if !networks.is_empty()
-                && !self.arrays.contains_key(&format!("{PREFIX}{}", name("hidden.weight")))
-            {
-                return Ok(networks);
-            }
-            let hidden = self.matrix(&name("hidden.weight"), None, Some(inputs))?;
-            let hidden_bias = self.vector(&name("hidden.bias"), hidden.nrows())?;
-            let output =
-                self.matrix(&name("output.weight"), Some(outputs), Some(hidden.nrows()))?;
-            let output_bias = self.vector(&name("output.bias"), outputs)?;
-            networks.push(Mlp { hidden, hidden_bias, output, output_bias });
-        }
+    fn has(&self, name: &str) -> bool {
+        self.arrays.contains_key(&format!("{PREFIX}{name}"))
     }
 
     fn take(&mut self, name: &str) -> Result<Array> {
@@ -202,7 +192,14 @@ mod tests {
         };
         let class_head = ClassHead { classifier, sees: Sees::Foreground };
         let mask_heads = MaskHeads { students, beta: 0.25 };
-        let probe = Probe::new(network, projection, mask_heads, class_head);
+        let probe = Probe {
+            backbone: network,
+            projection,
+            mask_heads,
+            class_head,
+            config: config.clone(),
+            device: device.clone(),
+        };
 
         let mut arrays = probe.to_arrays();
         let back = |arrays: &Arrays| {

@@ -2,55 +2,45 @@
 
 use half::{f16, slice::HalfFloatSliceExt as _};
 
+use super::features::StageMap;
 use crate::rng::Stream;
 
 /// Feature vectors of one image, on a regular part of its grid.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ImageCells {
-    /// Rows and columns that are kept.
-    pub grid: [usize; 2],
-    /// How many cells apart they lie.
-    pub spacing: usize,
-    /// `[rows, columns, dimensions]`
-    pub values: Vec<f16>,
+pub(crate) struct ImageCells {
+    pub(crate) map: StageMap<f16>,
+    /// How many cells apart those that are kept lie.
+    pub(crate) spacing: usize,
 }
 
 /// What heads learn from: cells and labels, and nothing else.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LabelledCells {
+pub(crate) struct LabelledCells {
     /// Length of a feature vector.
-    pub dimensions: usize,
-    /// One per training image.
-    pub images: Vec<ImageCells>,
+    pub(crate) dimensions: usize,
+    pub(crate) images: Vec<ImageCells>,
     /// The class of each image.
-    pub labels: Vec<usize>,
-    /// How many classes there are.
-    pub classes: usize,
+    pub(crate) labels: Vec<usize>,
+    pub(crate) classes: usize,
 }
 
 impl ImageCells {
-    /// How many cells there are.
-    pub fn len(&self) -> usize {
-        self.grid[0] * self.grid[1]
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    pub(super) fn count(&self) -> usize {
+        self.map.grid[0] * self.map.grid[1]
     }
 }
 
 impl LabelledCells {
     /// Reads all cells of an image, `[cells, dimensions]`.
-    pub fn read(&self, image: usize) -> Vec<f32> {
-        self.images[image].values.to_f32_vec()
+    pub(crate) fn read(&self, image: usize) -> Vec<f32> {
+        self.images[image].map.values.to_f32_vec()
     }
 
     /// Appends one cell of an image.
-    pub fn read_cell(&self, image: usize, cell: usize, cells: &mut Vec<f32>) {
+    pub(crate) fn read_cell(&self, image: usize, cell: usize, cells: &mut Vec<f32>) {
         let start = cells.len();
         cells.resize(start + self.dimensions, 0.0);
-        let vector = &self.images[image].values[cell * self.dimensions..][..self.dimensions];
+        let vector = &self.images[image].map.values[cell * self.dimensions..][..self.dimensions];
         vector.convert_to_f32_slice(&mut cells[start..]);
     }
 
@@ -58,21 +48,18 @@ impl LabelledCells {
     ///
     /// Drawn without replacement they come in the order of the grid, from a random start and
     /// evenly spaced, which costs no shuffle and leaves no part of the image out.
-    pub fn draw(&self, image: usize, stream: &mut Stream, cells: &mut [f32]) {
-        let ImageCells { values, .. } = &self.images[image];
-        let (width, total) = (self.dimensions, self.images[image].len());
+    pub(crate) fn draw(&self, image: usize, stream: &mut Stream, cells: &mut [f32]) {
+        let image = &self.images[image];
+        let (width, total) = (self.dimensions, image.count());
         let count = cells.len() / width;
-        let mut rows = cells.chunks_exact_mut(width);
-        let mut copy = |cell: usize| {
-            if let Some(row) = rows.next() {
-                values[cell * width..][..width].convert_to_f32_slice(row);
-            }
-        };
-        if total <= count {
-            (0..count).for_each(|i| copy(if i < total { i } else { stream.below(total) }));
-        } else {
-            let offset = stream.below(total);
-            (0..count).for_each(|i| copy((offset + i * total / count) % total));
+        let offset = if total > count { stream.below(total) } else { 0 };
+        for (i, drawn) in cells.chunks_exact_mut(width).enumerate() {
+            let cell = match total > count {
+                true => (offset + i * total / count) % total,
+                false if i < total => i,
+                false => stream.below(total),
+            };
+            image.map.values[cell * width..][..width].convert_to_f32_slice(drawn);
         }
     }
 }
@@ -111,7 +98,8 @@ pub(super) mod tests {
                 };
                 f16::from_f64(base + 0.5 * stream.normal())
             });
-            ImageCells { grid: [4, 10], spacing: 1, values: values.collect() }
+            let map = StageMap { grid: [4, 10], channels: dimensions, values: values.collect() };
+            ImageCells { map, spacing: 1 }
         };
         LabelledCells { dimensions, images: (0..images).map(image).collect(), labels, classes }
     }
@@ -127,7 +115,8 @@ pub(super) mod tests {
     #[test]
     fn drawn_cells_are_spread_over_the_image_and_repeat_only_if_there_are_too_few() {
         let values = (0..10).map(|i| f16::from_f32(i as f32)).collect();
-        let images = vec![ImageCells { grid: [2, 5], spacing: 1, values }];
+        let map = StageMap { grid: [2, 5], channels: 1, values };
+        let images = vec![ImageCells { map, spacing: 1 }];
         let cells = LabelledCells { dimensions: 1, images, labels: vec![0], classes: 2 };
         let mut stream = Stream::new(1, Purpose::Init, 0, 0);
         let mut drawn = [0.0; 5];

@@ -15,19 +15,16 @@ use crate::{
 /// Weights of the images against the penalty, to be chosen from.
 const WEIGHTS: [f64; 3] = [0.01, 0.1, 1.0];
 
-/// Gives the class.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ClassHead {
+pub(crate) struct ClassHead {
     /// Of descriptors of all class stages.
-    pub classifier: LinearClassifier,
-    /// What the descriptors are of.
-    pub sees: Sees,
+    pub(crate) classifier: LinearClassifier,
+    pub(crate) sees: Sees,
 }
 
 /// What a class head sees of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sees {
-    /// All of it.
+pub(crate) enum Sees {
     Image,
     /// The image through its mask.
     Foreground,
@@ -35,13 +32,12 @@ pub enum Sees {
 
 /// Descriptors of the training images.
 #[derive(Debug, Clone)]
-pub struct Descriptors {
-    /// Of the whole images.
-    pub image: Vec<Vec<f32>>,
+pub(crate) struct Descriptors {
+    pub(crate) image: Vec<Vec<f32>>,
     /// Of what their masks show; none if no head is to see that.
-    pub foreground: Vec<Vec<f32>>,
+    pub(crate) foreground: Vec<Vec<f32>>,
     /// Where the last stage begins in each.
-    pub last_stage: usize,
+    pub(crate) last_stage: usize,
 }
 
 impl Descriptors {
@@ -67,7 +63,7 @@ impl ClassHead {
     ///
     /// It sees the images or their foreground, whichever is better if the `view` leaves it open, by
     /// the last stage alone or by all of them, with one of several penalties.
-    pub fn train(
+    pub(crate) fn train(
         descriptors: &Descriptors,
         labels: &[usize],
         classes: usize,
@@ -76,8 +72,8 @@ impl ClassHead {
     ) -> (Self, Option<f64>) {
         let width = descriptors.image.first().map_or(0, Vec::len);
         // A single stage is all of them.
-        let froms =
-            if descriptors.last_stage == 0 { vec![0] } else { vec![0, descriptors.last_stage] };
+        let mut froms = vec![0, descriptors.last_stage];
+        froms.dedup();
         let views: &[Sees] = match view {
             ClassView::Best => &[Sees::Image, Sees::Foreground],
             ClassView::Image => &[Sees::Image],
@@ -101,13 +97,13 @@ impl ClassHead {
     }
 
     /// The probability of each class, by the descriptor of what the head sees.
-    pub fn probabilities(&self, descriptor: &[f32]) -> Vec<f32> {
+    pub(crate) fn probabilities(&self, descriptor: &[f32]) -> Vec<f32> {
         let logarithms = self.classifier.log_probabilities(descriptor);
         logarithms.into_iter().map(|value| value.exp() as f32).collect()
     }
 
     /// Share of images that are named wrongly, in percent.
-    pub fn error(&self, descriptors: &Descriptors, labels: &[usize]) -> f64 {
+    pub(crate) fn error(&self, descriptors: &Descriptors, labels: &[usize]) -> f64 {
         let named = descriptors.seen(self.sees).iter().map(|seen| self.probabilities(seen));
         let wrong = named.zip(labels).filter(|(found, label)| most_probable(found) != **label);
         100.0 * wrong.count() as f64 / labels.len() as f64

@@ -23,7 +23,7 @@ pub(super) struct DescriptorPool {
 }
 
 /// One channel of one stage.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Channel {
     sum: f64,
     /// Cells, as far as they are shown.
@@ -42,8 +42,7 @@ impl DescriptorPool {
     pub(super) fn add(&mut self, part: &StageMaps, masks: Option<&StageMaps>) {
         for (index, (stage, map)) in part.of_stages(&self.stages).enumerate() {
             if self.pools.len() == index {
-                let empty = Channel { sum: 0.0, shown: 0.0, highest: Vec::new() };
-                self.pools.push(vec![empty; map.channels]);
+                self.pools.push(vec![Channel::default(); map.channels]);
             }
             let cells: usize = grid(self.size, stage).iter().product();
             let most = (cells / HIGHEST).max(1);

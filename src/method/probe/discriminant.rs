@@ -31,16 +31,15 @@ pub(crate) const RIDGE: f32 = 3.0;
 const BLOCK: usize = 4096;
 
 /// Features of one image on a grid, `[rows, columns, dimensions]`, and how maps are smoothed.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Features<'a> {
-    pub(super) cells: &'a [f32],
+#[derive(Debug)]
+pub(super) struct Features {
+    pub(super) cells: Vec<f32>,
     pub(super) grid: [usize; 2],
     /// Spread of the smoothing Gaussian, in cells of this grid.
     pub(super) sigma: f64,
 }
 
-impl Features<'_> {
-    /// Smooths a map of the image.
+impl Features {
     pub(super) fn smooth(&self, map: &[f32]) -> Vec<f32> {
         smooth(map, self.grid, self.sigma)
     }
@@ -137,7 +136,7 @@ mod tests {
         (map, cells.collect())
     }
 
-    fn features(cells: &[f32]) -> Features<'_> {
+    fn features(cells: Vec<f32>) -> Features {
         Features { cells, grid: [20, 20], sigma: 0.0 }
     }
 
@@ -148,10 +147,11 @@ mod tests {
     #[test]
     fn a_noisy_map_is_sharpened_by_features_that_agree_with_it() {
         let (map, cells) = noisy();
-        let sharper = features(&cells).sharpen(&map, 0.0, 2);
+        let features = features(cells);
+        let sharper = features.sharpen(&map, 0.0, 2);
         assert!(wrong(&map) > 80 && wrong(&sharper) < 40, "{} {}", wrong(&map), wrong(&sharper));
         // The more the image itself decides, the less of the noise is left.
-        let settled = |share| wrong(&features(&cells).settle(&map, share));
+        let settled = |share| wrong(&features.settle(&map, share));
         assert_eq!(settled(0.0), wrong(&map));
         assert!(settled(0.7) < settled(0.0) && settled(1.0) < settled(0.7), "{}", settled(0.7));
     }
@@ -160,20 +160,20 @@ mod tests {
     fn opposite_logits_settle_to_the_opposite() {
         let (map, cells) = noisy();
         let opposite: Vec<f32> = map.iter().map(|value| -value).collect();
-        let (one, other) =
-            (features(&cells).settle(&map, 0.7), features(&cells).settle(&opposite, 0.7));
+        let features = features(cells);
+        let (one, other) = (features.settle(&map, 0.7), features.settle(&opposite, 0.7));
         assert!(one.iter().zip(&other).all(|(a, b)| (a + b).abs() < 1e-3));
     }
 
     #[test]
     fn a_constant_map_says_nothing() {
-        let features = Features { cells: &[1.0, 2.0, 3.0, 4.0], grid: [2, 2], sigma: 1.0 };
+        let features = Features { cells: vec![1.0, 2.0, 3.0, 4.0], grid: [2, 2], sigma: 1.0 };
         assert_eq!(features.sharpen(&[3.0; 4], 0.0, 2), [0.0; 4]);
     }
 
     #[test]
     fn one_dimension_is_divided_by_hand() {
-        let features = Features { cells: &[2.0, 2.0, -2.0, -2.0], grid: [1, 4], sigma: 0.0 };
+        let features = Features { cells: vec![2.0, 2.0, -2.0, -2.0], grid: [1, 4], sigma: 0.0 };
         // Means ±1.6 of guesses 0.9 and 0.1; 4 − 1.6² = 1.44 within: direction 3.2/4.44.
         let found = features.log_odds(&[0.9, 0.9, 0.1, 0.1]);
         let expected = 2.0 * 3.2 / 4.44;

@@ -36,7 +36,6 @@ pub(crate) const CERTAIN: f32 = 1e-4;
 /// The colours of an image, cell by cell.
 #[derive(Debug)]
 pub(super) struct Colours {
-    /// Rows and columns.
     grid: [usize; 2],
     /// `[rows, columns, 3]`
     values: Vec<f32>,
@@ -73,17 +72,16 @@ impl Colours {
     }
 
     /// Brings a map of probabilities on another grid to the grid of the colours, and snaps it to
-    /// their edges; gives the map and its grid.
-    pub(super) fn snap(&self, map: Vec<f32>, grid: [usize; 2]) -> (Vec<f32>, [usize; 2]) {
-        let map = StageMap { grid, channels: 1, values: map };
-        let mut map = map.resized(self.grid).values;
+    /// their edges.
+    pub(super) fn snap(&self, map: &StageMap) -> StageMap {
+        let mut map = map.resized(self.grid);
         let flatness = FLATNESS * self.variance();
         if flatness > ONE_COLOUR {
             for _ in 0..ROUNDS {
-                map = self.guided(&map, flatness);
+                map.values = self.guided(&map.values, flatness);
             }
         }
-        (map, self.grid)
+        map
     }
 
     /// The mean over channels of how much they vary.
@@ -159,19 +157,12 @@ fn square_means<const N: usize>(values: &[[f32; N]], grid: [usize; 2]) -> Vec<[f
     let around = |place: usize, length: usize| {
         place.saturating_sub(RADIUS)..(place + RADIUS + 1).min(length)
     };
-    let mut along_rows = Vec::with_capacity(values.len());
-    for row in 0..rows {
-        for column in 0..columns {
-            along_rows.push(mean(values, around(column, columns), &|at| row * columns + at));
-        }
-    }
-    let mut means = Vec::with_capacity(values.len());
-    for row in 0..rows {
-        for column in 0..columns {
-            means.push(mean(&along_rows, around(row, rows), &|at| at * columns + column));
-        }
-    }
-    means
+    let cells = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+    let along_row = |(row, column)| mean(values, around(column, columns), &|at| row * columns + at);
+    let along_rows: Vec<[f32; N]> = cells.clone().map(along_row).collect();
+    cells
+        .map(|(row, column)| mean(&along_rows, around(row, rows), &|at| at * columns + column))
+        .collect()
 }
 
 #[cfg(test)]
@@ -191,6 +182,13 @@ mod tests {
         let mut colours = Colours::new(size);
         colours.add(image, size, [0, 0], [0..size[0], 0..size[1]]);
         colours
+    }
+
+    /// The map snapped to the edges of the colours, on their grid.
+    fn snapped(colours: &Colours, values: Vec<f32>, grid: [usize; 2]) -> Vec<f32> {
+        let found = colours.snap(&StageMap { grid, channels: 1, values });
+        assert_eq!(found.grid, colours.grid);
+        found.values
     }
 
     #[test]
@@ -226,8 +224,7 @@ mod tests {
         let image: Vec<f32> = (0..3 * 32 * 64).map(pixel).collect();
         let map: Vec<f32> =
             (0..4 * 8).map(|at| [0.0, 0.1, 0.3, 0.55, 0.8, 1.0, 1.0, 1.0][at % 8]).collect();
-        let (found, grid) = colours(&image, size).snap(map, [4, 8]);
-        assert_eq!(grid, [8, 16]);
+        let found = snapped(&colours(&image, size), map, [4, 8]);
         let row = &found[4 * 16..5 * 16];
         // Without the image the map is above one half from cell 6 or 7 on.
         assert!(row[7] < 0.5 && row[8] > 0.5, "{row:?}");
@@ -236,7 +233,7 @@ mod tests {
     #[test]
     fn one_colour_leaves_the_map() {
         let image = vec![0.5; 3 * 16 * 16];
-        let (found, _) = colours(&image, [16, 16]).snap(vec![0.25; 4], [2, 2]);
+        let found = snapped(&colours(&image, [16, 16]), vec![0.25; 4], [2, 2]);
         assert_eq!(found, [0.25; 16]);
     }
 
@@ -258,8 +255,8 @@ mod tests {
             let map: Vec<f32> = (0..15).map(|at| ((at * 7) % 11) as f32 / 10.0).collect();
             let image = half(size, 0.4);
             let other: Vec<f32> = image.iter().map(|value| gain * value + offset).collect();
-            let (one, _) = colours(&image, size).snap(map.clone(), [3, 5]);
-            let (two, _) = colours(&other, size).snap(map, [3, 5]);
+            let one = snapped(&colours(&image, size), map.clone(), [3, 5]);
+            let two = snapped(&colours(&other, size), map, [3, 5]);
             prop_assert!(one.iter().zip(&two).all(|(a, b)| (a - b).abs() < 2e-2));
         }
 
@@ -269,7 +266,8 @@ mod tests {
             let map: Vec<f32> = (0..15).map(|at| ((at * 7 + seed) % 11) as f32 / 10.0).collect();
             let opposite: Vec<f32> = map.iter().map(|value| 1.0 - value).collect();
             let colours = colours(&half(size, 0.4), size);
-            let (one, two) = (colours.snap(map, [3, 5]).0, colours.snap(opposite, [3, 5]).0);
+            let one = snapped(&colours, map, [3, 5]);
+            let two = snapped(&colours, opposite, [3, 5]);
             prop_assert!(one.iter().zip(&two).all(|(a, b)| (a + b - 1.0).abs() < 1e-3));
         }
     }

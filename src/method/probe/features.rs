@@ -1,15 +1,15 @@
 //! Features of a frozen backbone: what its stages give, on one grid of a cell every 8 pixels.
 
-use std::ops::Range;
+use std::{iter::repeat_n, ops::Range};
 
 use burn::tensor::{Device, Tensor};
-use half::f16;
+use half::{f16, slice::HalfFloatSliceExt as _};
 use nalgebra::{DMatrix, DMatrixView};
 
 use super::{
     cells::{ImageCells, spacing},
+    descriptor::{descriptor, masks},
     projection::Projection,
-    stages,
     vector::add_scaled,
     views::{View, views},
 };
@@ -28,64 +28,59 @@ pub(crate) const STRIDE: usize = 8;
 
 /// What one stage gives for an image or a part of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StageMap {
+pub(crate) struct StageMap<T = f32> {
     /// Rows and columns.
-    pub grid: [usize; 2],
+    pub(crate) grid: [usize; 2],
     /// Length of a cell's vector.
-    pub channels: usize,
+    pub(crate) channels: usize,
     /// `[rows, columns, channels]`
-    pub values: Vec<f32>,
+    pub(crate) values: Vec<T>,
 }
 
 /// What some stages give for an image, and the grid they are brought to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StageMaps {
+pub(crate) struct StageMaps<T = f32> {
     /// Rows and columns of the common grid.
-    pub grid: [usize; 2],
+    pub(crate) grid: [usize; 2],
     /// In the order of the network.
-    pub stages: Vec<(Stage, StageMap)>,
+    pub(crate) stages: Vec<(Stage, StageMap<T>)>,
 }
 
 impl StageMaps {
     /// Passes an image `[3, height, width]` through the frozen backbone, once for each view.
     ///
     /// Views are turned back cell by cell and averaged.
-    pub fn of(
+    pub(crate) fn of(
         backbone: &Resnet,
-        mut input: Vec<f32>,
+        input: Vec<f32>,
         size: [usize; 2],
         config: &ProbeConfig,
         device: &Device,
     ) -> Self {
-        let stages = stages(config);
+        let ProbeConfig { mask_stages, class_stages, .. } = config;
+        let is_used = |stage: &Stage| mask_stages.contains(stage) || class_stages.contains(stage);
+        let used = Stage::ALL.iter().rposition(is_used).map_or(0, |last| last + 1);
         let views = views(config);
-        let seen = |view: &View, input: Vec<f32>| {
+        let see = |(view, input): (&View, Vec<f32>)| {
             let (input, [height, width]) = view.apply(input, size);
             let images = tensor(input, [1, 3, height, width], device);
-            let last = stages.last().map_or(0, |stage| stage.index() + 1);
-            let given = backbone.first_stages(images, Pass::Evaluate(Branch::Whole), last);
-            let wanted =
-                Stage::ALL.into_iter().zip(given).filter(|(stage, _)| stages.contains(stage));
+            let given = backbone.first_stages(images, Pass::Evaluate(Branch::Whole), used);
+            let wanted = Stage::ALL.into_iter().zip(given).filter(|(stage, _)| is_used(stage));
             let back =
                 |(stage, maps): (Stage, Tensor<4>)| (stage, view.undo(maps.into(), stage, size));
             wanted.map(back).collect::<Vec<_>>()
         };
-        let mut maps: Vec<(Stage, StageMap)> = Vec::new();
-        for (index, view) in views.iter().enumerate() {
-            // The last view takes the image, so that a single one needs no copy of it.
-            let is_last = index + 1 == views.len();
-            let image = if is_last { std::mem::take(&mut input) } else { input.clone() };
-            let more = seen(view, image);
-            if maps.is_empty() {
-                maps = more;
-                continue;
-            }
-            for ((_, sum), (_, more)) in maps.iter_mut().zip(more) {
+        // The last view takes the image, so that a single one needs no copy of it.
+        let seen = views.iter().zip(repeat_n(input, views.len())).map(see);
+        let sum = seen.reduce(|mut sum, more| {
+            for ((_, sum), (_, more)) in sum.iter_mut().zip(more) {
                 add_scaled(&mut sum.values, 1.0, &more.values);
             }
-        }
-        let share = 1.0 / views.len() as f32;
+            sum
+        });
+        let mut maps = sum.unwrap_or_default();
         if views.len() > 1 {
+            let share = 1.0 / views.len() as f32;
             let values = maps.iter_mut().flat_map(|(_, map)| &mut map.values);
             values.for_each(|value| *value *= share);
         }
@@ -109,45 +104,39 @@ impl StageMaps {
         Self { grid, stages: self.stages.iter().map(cut).collect() }
     }
 
-    /// Channels of the given stages together.
-    pub fn channels(&self, stages: &[Stage]) -> usize {
-        self.of_stages(stages).map(|(_, map)| map.channels).sum()
-    }
-
     /// Raw vectors of evenly spaced cells, at most `limit` of them: the stages' channels one
     /// after the other, in half precision.
-    pub fn sample(&self, stages: &[Stage], limit: usize) -> ImageCells {
+    pub(crate) fn sample(&self, stages: &[Stage], limit: usize) -> ImageCells {
         let step = spacing(self.grid, limit);
         // In the middle of each square of `step` cells, as far as the grid reaches.
         let line = |length: usize| -> Vec<usize> {
             (0..length.div_ceil(step)).map(|i| (i * step + step / 2).min(length - 1)).collect()
         };
         let (rows, columns) = (line(self.grid[0]), line(self.grid[1]));
-        let channels = self.channels(stages);
+        let channels: usize = self.of_stages(stages).map(|(_, map)| map.channels).sum();
         let mut values = vec![f16::ZERO; rows.len() * columns.len() * channels];
         let mut from = 0;
         for (_, map) in self.of_stages(stages) {
-            let between = map.between(self.grid);
-            let mut cells = values.chunks_exact_mut(channels);
-            for &row in &rows {
-                for &column in &columns {
-                    let cell = cells.next().expect("one vector per kept cell");
-                    let kept = &mut cell[from..][..map.channels];
-                    between.read(row, column, |channel, value| {
-                        kept[channel] = f16::from_f32(value);
-                    });
-                }
+            let [down, across] = map.taps(self.grid);
+            let places =
+                rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
+            for (cell, (&row, &column)) in values.chunks_exact_mut(channels).zip(places) {
+                let between = map.between(down[row], across[column]);
+                cell[from..].iter_mut().zip(between).for_each(|(kept, value)| {
+                    *kept = f16::from_f32(value);
+                });
             }
             from += map.channels;
         }
-        ImageCells { grid: [rows.len(), columns.len()], spacing: step, values }
+        let map = StageMap { grid: [rows.len(), columns.len()], channels, values };
+        ImageCells { map, spacing: step }
     }
 
     /// Projected vectors of every cell, `[cells, dimensions]`.
     ///
     /// Each stage is projected at its own resolution, which is the same as projecting what is
     /// interpolated and costs a fraction of it.
-    pub fn project(&self, stages: &[Stage], projection: &Projection) -> Vec<f32> {
+    pub(crate) fn project(&self, stages: &[Stage], projection: &Projection) -> Vec<f32> {
         let dimensions = projection.dimensions();
         let cells = self.grid[0] * self.grid[1];
         let mut sum: Vec<f32> =
@@ -162,6 +151,16 @@ impl StageMaps {
             map.add_to(self.grid, &mut sum);
         }
         sum
+    }
+
+    /// Keeps some stages, in half precision.
+    pub(crate) fn halved(&self, stages: &[Stage]) -> StageMaps<f16> {
+        let halved = self.of_stages(stages).map(|(stage, map)| {
+            let mut values = vec![f16::ZERO; map.values.len()];
+            values.convert_from_f32_slice(&map.values);
+            (stage, StageMap { grid: map.grid, channels: map.channels, values })
+        });
+        StageMaps { grid: self.grid, stages: halved.collect() }
     }
 
     /// Hands the memory of the maps to the layers, which need as much for the next image.
@@ -193,22 +192,29 @@ impl From<Tensor<4>> for StageMap {
     }
 }
 
-/// A stage's map, read at the cells of another grid.
-struct Between<'a> {
-    map: &'a StageMap,
-    rows: Vec<Tap>,
-    columns: Vec<Tap>,
-}
-
 impl StageMap {
     /// channels × cells
     fn matrix(&self) -> DMatrixView<'_, f32> {
         DMatrixView::from_slice(&self.values, self.channels, self.grid[0] * self.grid[1])
     }
 
-    fn between(&self, grid: [usize; 2]) -> Between<'_> {
-        let line = |axis: usize| half_pixel(grid[axis], self.grid[axis]);
-        Between { map: self, rows: line(0), columns: line(1) }
+    /// Between which rows, and which columns, those of another grid lie.
+    fn taps(&self, grid: [usize; 2]) -> [Vec<Tap>; 2] {
+        [0, 1].map(|axis| half_pixel(grid[axis], self.grid[axis]))
+    }
+
+    /// The vector between four cells.
+    fn between(&self, row: Tap, column: Tap) -> impl Iterator<Item = f32> {
+        let cell = |row: usize, column: usize| {
+            &self.values[(row * self.grid[1] + column) * self.channels..][..self.channels]
+        };
+        let corners =
+            [row.near, row.far].map(|row| [cell(row, column.near), cell(row, column.far)]);
+        (0..self.channels).map(move |channel| {
+            let [upper, lower] =
+                corners.map(|[near, far]| column.mix_features(near[channel], far[channel]));
+            row.mix_features(upper, lower)
+        })
     }
 
     /// The map, interpolated to a grid.
@@ -220,16 +226,16 @@ impl StageMap {
 
     /// Adds the map, interpolated to a grid, to `[cells, channels]`.
     fn add_to(&self, grid: [usize; 2], sum: &mut [f32]) {
-        let between = self.between(grid);
+        let [down, across] = self.taps(grid);
         let width = self.grid[1] * self.channels;
-        for (row, line) in between.rows.iter().zip(sum.chunks_exact_mut(grid[1] * self.channels)) {
+        for (row, line) in down.iter().zip(sum.chunks_exact_mut(grid[1] * self.channels)) {
             let lines = [row.near, row.far].map(|row| &self.values[row * width..][..width]);
             let mixed: Vec<f32> = lines[0]
                 .iter()
                 .zip(lines[1])
                 .map(|(&near, &far)| row.mix_features(near, far))
                 .collect();
-            for (column, cell) in between.columns.iter().zip(line.chunks_exact_mut(self.channels)) {
+            for (column, cell) in across.iter().zip(line.chunks_exact_mut(self.channels)) {
                 let near = &mixed[column.near * self.channels..][..self.channels];
                 let far = &mixed[column.far * self.channels..][..self.channels];
                 for (sum, (&near, &far)) in cell.iter_mut().zip(near.iter().zip(far)) {
@@ -240,20 +246,23 @@ impl StageMap {
     }
 }
 
-impl Between<'_> {
-    /// Reads the vector of one cell.
-    fn read(&self, row: usize, column: usize, mut give: impl FnMut(usize, f32)) {
-        let StageMap { grid, channels, values } = self.map;
-        let cell =
-            |row: usize, column: usize| &values[(row * grid[1] + column) * channels..][..*channels];
-        let (row, column) = (self.rows[row], self.columns[column]);
-        let corners =
-            [row.near, row.far].map(|row| [cell(row, column.near), cell(row, column.far)]);
-        for channel in 0..*channels {
-            let [upper, lower] =
-                corners.map(|[near, far]| column.mix_features(near[channel], far[channel]));
-            give(channel, row.mix_features(upper, lower));
-        }
+/// Maps that wait for the mask of their image, through which the class head sees them.
+impl StageMaps<f16> {
+    /// Memory that they take, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.stages.iter().map(|(_, map)| size_of_val(&map.values[..])).sum()
+    }
+
+    /// The descriptor of what a mask shows, which may be on any grid.
+    pub(crate) fn descriptor(&self, mask: &StageMap) -> Vec<f32> {
+        let whole = |(stage, map): &(Stage, StageMap<f16>)| {
+            let StageMap { grid, channels, ref values } = *map;
+            (*stage, StageMap { grid, channels, values: values.to_f32_vec() })
+        };
+        let maps = StageMaps { grid: self.grid, stages: self.stages.iter().map(whole).collect() };
+        let stages: Vec<Stage> = self.stages.iter().map(|(stage, _)| *stage).collect();
+        let masks = masks(mask, maps.grids(&stages));
+        descriptor(&maps, &stages, Some(&masks))
     }
 }
 
@@ -281,7 +290,7 @@ mod tests {
         let projection = Projection { matrix, offset };
         let found = maps.project(&stages, &projection);
         let raw: Vec<f32> =
-            maps.sample(&stages, 1000).values.iter().map(|value| value.to_f32()).collect();
+            maps.sample(&stages, 1000).map.values.iter().map(|value| value.to_f32()).collect();
         let expected = projection.apply(&DMatrix::from_column_slice(8, 24, &raw));
         for (found, expected) in found.iter().zip(expected.iter()) {
             assert!((found - expected).abs() < 5e-3, "{found} {expected}");
@@ -292,8 +301,13 @@ mod tests {
     fn one_stage_is_read_between_its_cells_as_bilinear_resizing_does() {
         let map = StageMap { grid: [1, 2], channels: 1, values: vec![0.0, 4.0] };
         let maps = StageMaps { grid: [2, 4], stages: vec![(Stage::Layer3, map)] };
-        let values: Vec<f32> =
-            maps.sample(&[Stage::Layer3], 8).values.iter().map(|value| value.to_f32()).collect();
+        let values: Vec<f32> = maps
+            .sample(&[Stage::Layer3], 8)
+            .map
+            .values
+            .iter()
+            .map(|value| value.to_f32())
+            .collect();
         // PyTorch's interpolate with align_corners = False.
         assert_eq!(values, [0.0, 1.0, 3.0, 4.0, 0.0, 1.0, 3.0, 4.0]);
     }
@@ -313,9 +327,23 @@ mod tests {
     }
 
     #[test]
+    fn the_descriptor_is_that_of_the_maps_up_to_half_precision() {
+        let values: Vec<f32> = (0..4 * 6 * 2).map(|i| ((i * 37) % 101) as f32 / 7.0).collect();
+        let map = StageMap { grid: [4, 6], channels: 2, values };
+        let maps = StageMaps { grid: [8, 12], stages: vec![(Stage::Layer3, map)] };
+        let mask =
+            StageMap { grid: [2, 3], channels: 1, values: vec![0.1, 0.9, 0.4, 0.0, 1.0, 0.5] };
+        let found = maps.halved(&[Stage::Layer3]).descriptor(&mask);
+        let masks = masks(&mask, maps.grids(&[Stage::Layer3]));
+        let exact = descriptor(&maps, &[Stage::Layer3], Some(&masks));
+        assert_eq!(found.len(), 4);
+        assert!(found.iter().zip(&exact).all(|(a, b)| (a - b).abs() < 0.01), "{found:?} {exact:?}");
+    }
+
+    #[test]
     fn a_sample_keeps_evenly_spaced_cells() {
         let kept = maps().sample(&[Stage::Layer2, Stage::Layer3], 6);
-        assert_eq!(kept.grid, [2, 3]);
-        assert_eq!(kept.values.len(), 6 * 8);
+        assert_eq!(kept.map.grid, [2, 3]);
+        assert_eq!(kept.map.values.len(), 6 * 8);
     }
 }

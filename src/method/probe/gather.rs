@@ -13,8 +13,7 @@ use nalgebra::DMatrix;
 use super::{
     cells::{ImageCells, LabelledCells},
     descriptor::descriptor,
-    features::StageMaps,
-    half_maps::HalfMaps,
+    features::{StageMap, StageMaps},
     projection::Projection,
 };
 use crate::config::ProbeConfig;
@@ -26,18 +25,18 @@ const FITTED_CELLS: usize = 24_000;
 
 /// How much of the training images is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Images that are used, the first of a random order.
-    pub images: usize,
+    pub(crate) images: usize,
     /// Most cells of each.
-    pub cells: usize,
+    pub(crate) cells: usize,
     /// Bytes that raw vectors, projected ones, and maps for the class head may take each.
-    pub bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 impl Plan {
     /// What of `images` fits into the settings' memory.
-    pub fn new(images: usize, config: &ProbeConfig) -> Self {
+    pub(crate) fn new(images: usize, config: &ProbeConfig) -> Self {
         let bytes = config.memory_mib * (1 << 20) / 3;
         let cell = size_of::<f16>() * config.dimensions;
         let affordable = bytes / (cell * images.max(1));
@@ -48,79 +47,73 @@ impl Plan {
 
 /// The images seen so far.
 #[derive(Debug)]
-pub struct Gathering {
+pub(crate) struct Gathering {
     plan: Plan,
     dimensions: usize,
-    /// Raw vectors, until the projection is fitted.
-    raw: Vec<ImageCells>,
     projection: Option<Projection>,
-    projected: Vec<ImageCells>,
+    /// Raw vectors until the projection is fitted, and projected ones then.
+    images: Vec<ImageCells>,
     descriptors: Vec<Vec<f32>>,
     last_stage: usize,
-    class_maps: Vec<HalfMaps>,
+    class_maps: Vec<StageMaps<f16>>,
     /// Bytes that are left for these.
     left: usize,
 }
 
 /// What is kept of one image, before it is projected.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ImageFeatures {
+pub(crate) struct ImageFeatures {
     /// Raw vectors of some cells, for masks.
-    pub cells: ImageCells,
+    pub(crate) cells: ImageCells,
     /// For classes.
-    pub descriptor: Vec<f32>,
+    pub(crate) descriptor: Vec<f32>,
     /// Where the last stage begins in the descriptor.
-    pub last_stage: usize,
+    pub(crate) last_stage: usize,
     /// For classes, to be seen through a mask; empty where no class head is to see them so.
-    pub class_maps: HalfMaps,
+    pub(crate) class_maps: StageMaps<f16>,
 }
 
 impl ImageFeatures {
-    /// Keeps so many cells of an image; refuses features that are no numbers, or too large.
-    pub fn of(maps: &StageMaps, cells: usize, config: &ProbeConfig) -> Result<Self, NotFinite> {
+    /// Keeps so many cells of an image; none if its features are no numbers, or too large for half
+    /// precision.
+    pub(crate) fn of(maps: &StageMaps, cells: usize, config: &ProbeConfig) -> Option<Self> {
         let descriptor = descriptor(maps, &config.class_stages, None);
         let classes = maps.of_stages(&config.class_stages).map(|(_, map)| map.channels);
         let channels: Vec<usize> = classes.collect();
         // Two numbers of each channel.
         let last_stage = 2 * channels.split_last().map_or(0, |(_, before)| before.iter().sum());
         let cells = maps.sample(&config.mask_stages, cells);
-        let finite = cells.values.iter().all(|value| value.is_finite());
+        let finite = cells.map.values.iter().all(|value| value.is_finite());
         if !finite || !descriptor.iter().all(|value| value.is_finite()) {
-            return Err(NotFinite);
+            return None;
         }
-        let class_maps = HalfMaps::of(maps, &config.stages_through_masks());
-        Ok(Self { cells, descriptor, last_stage, class_maps })
+        let class_maps = maps.halved(&config.stages_through_masks());
+        Some(Self { cells, descriptor, last_stage, class_maps })
     }
 }
 
-/// Features that are no numbers, or too large for half precision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NotFinite;
-
 /// What heads learn from.
 #[derive(Debug, Clone)]
-pub struct Gathered {
+pub(crate) struct Gathered {
     /// From raw vectors to those of the cells.
-    pub projection: Projection,
+    pub(crate) projection: Projection,
     /// For masks.
-    pub cells: LabelledCells,
+    pub(crate) cells: LabelledCells,
     /// For classes: one descriptor per image, seen whole.
-    pub descriptors: Vec<Vec<f32>>,
+    pub(crate) descriptors: Vec<Vec<f32>>,
     /// Where the last stage begins in a descriptor.
-    pub last_stage: usize,
+    pub(crate) last_stage: usize,
     /// For classes: maps of the first images, as many as fit, to be seen through their masks.
-    pub class_maps: Vec<HalfMaps>,
+    pub(crate) class_maps: Vec<StageMaps<f16>>,
 }
 
 impl Gathering {
-    /// Gathers what a plan allows.
-    pub fn new(plan: Plan, config: &ProbeConfig) -> Self {
+    pub(crate) fn new(plan: Plan, config: &ProbeConfig) -> Self {
         Self {
             plan,
             dimensions: config.dimensions,
-            raw: Vec::new(),
             projection: None,
-            projected: Vec::new(),
+            images: Vec::new(),
             descriptors: Vec::new(),
             last_stage: 0,
             class_maps: Vec::new(),
@@ -128,8 +121,7 @@ impl Gathering {
         }
     }
 
-    /// Takes the next image.
-    pub fn push(&mut self, image: ImageFeatures) {
+    pub(crate) fn push(&mut self, image: ImageFeatures) {
         let ImageFeatures { cells, descriptor, last_stage, class_maps } = image;
         self.last_stage = last_stage;
         if self.class_maps.len() == self.descriptors.len()
@@ -140,22 +132,22 @@ impl Gathering {
         }
         self.descriptors.push(descriptor);
         if let Some(projection) = &self.projection {
-            self.projected.push(project(projection, &cells));
+            self.images.push(project(projection, &cells));
             return;
         }
-        self.raw.push(cells);
-        let bytes: usize = self.raw.iter().map(|image| size_of_val(&image.values[..])).sum();
+        self.images.push(cells);
+        let bytes: usize = self.images.iter().map(|image| size_of_val(&image.map.values[..])).sum();
         if bytes >= self.plan.bytes {
             self.fit();
         }
     }
 
     /// All that was gathered, with the label of each image.
-    pub fn finish(mut self, labels: Vec<usize>, classes: usize) -> Gathered {
+    pub(crate) fn finish(mut self, labels: Vec<usize>, classes: usize) -> Gathered {
         if self.projection.is_none() {
             self.fit();
         }
-        let Self { projection, projected: images, descriptors, last_stage, class_maps, .. } = self;
+        let Self { projection, images, descriptors, last_stage, class_maps, .. } = self;
         let projection = projection.expect("fitted above");
         let dimensions = projection.dimensions();
         let cells = LabelledCells { dimensions, images, labels, classes };
@@ -164,38 +156,36 @@ impl Gathering {
 
     /// Fits the projection to the raw vectors, and projects them.
     fn fit(&mut self) {
-        let raw = std::mem::take(&mut self.raw);
-        let total: usize = raw.iter().map(ImageCells::len).sum();
+        let raw = std::mem::take(&mut self.images);
+        let total: usize = raw.iter().map(ImageCells::count).sum();
         // Every so many cells, counted through all images.
         let step = total.div_ceil(FITTED_CELLS).max(1);
-        let channels = raw.first().map_or(0, |image| image.values.len() / image.len().max(1));
-        let vectors = raw.iter().flat_map(|image| image.values.chunks_exact(channels));
+        let channels = raw.first().map_or(0, |image| image.map.channels);
+        let vectors = raw.iter().flat_map(|image| image.map.values.chunks_exact(channels));
         let values: Vec<f32> =
             vectors.step_by(step).flatten().map(|value| value.to_f32()).collect();
         let cells = DMatrix::from_vec(channels, values.len() / channels.max(1), values);
         let projection = Projection::fit(&cells, self.dimensions);
         // One at a time, so that raw vectors make room for projected ones.
-        self.projected = raw.into_iter().map(|image| project(&projection, &image)).collect();
+        self.images = raw.into_iter().map(|image| project(&projection, &image)).collect();
         self.projection = Some(projection);
     }
 }
 
 fn project(projection: &Projection, raw: &ImageCells) -> ImageCells {
-    let values: Vec<f32> = raw.values.iter().map(|value| value.to_f32()).collect();
-    let cells = DMatrix::from_vec(projection.matrix.ncols(), raw.len(), values);
+    let values: Vec<f32> = raw.map.values.iter().map(|value| value.to_f32()).collect();
+    let cells = DMatrix::from_vec(projection.matrix.ncols(), raw.count(), values);
     // Along an axis that hardly varied where the projection was fitted, a cell may lie far out.
     let kept = |&value: &f32| f16::from_f32(value.clamp(f16::MIN.to_f32(), f16::MAX.to_f32()));
     let values = projection.apply(&cells).iter().map(kept).collect();
-    ImageCells { grid: raw.grid, spacing: raw.spacing, values }
+    let map = StageMap { grid: raw.map.grid, channels: projection.dimensions(), values };
+    ImageCells { map, spacing: raw.spacing }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        config::{ClassView, Stage},
-        method::probe::features::StageMap,
-    };
+    use crate::config::{ClassView, Stage};
 
     fn maps(index: usize) -> StageMaps {
         let map = |grid: [usize; 2], channels: usize| {
@@ -255,7 +245,7 @@ mod tests {
             let mut broken = maps(0);
             broken.stages[1].1.values[3] = value;
             let found = ImageFeatures::of(&broken, 24, &config());
-            assert_eq!(found, Err(NotFinite), "{value}");
+            assert_eq!(found, None, "{value}");
         }
     }
 

@@ -4,13 +4,12 @@
 use rayon::prelude::*;
 
 use super::{
-    cells::LabelledCells,
+    cells::{ImageCells, LabelledCells},
     discriminant::{Features, standardized},
     features::StageMap,
-    held_out::{self, HeldOutRule},
-    mask_head::{self, MaskHeadRule},
+    held_out, mask_head,
     mlp::Mlp,
-    pooled::LinearMask,
+    pooled::{LinearMask, MaskRule, Pooled},
     student::{self, StudentRule},
     vector::{add_scaled, sigmoid},
 };
@@ -19,27 +18,12 @@ use crate::{
     stats::{Decidability, cut, skewness},
 };
 
-const MASK_HEAD: MaskHeadRule = MaskHeadRule {
-    steps: 250,
-    images: 32,
-    cells: 400,
-    rate: 5e-3,
-    decay: 1e-2,
-    size: 0.2,
-    area: 0.2,
-};
+const MASK_HEAD: MaskRule =
+    MaskRule { steps: 250, images: 32, cells: 400, rate: 5e-3, decay: 1e-2, size: 0.2, area: 0.2 };
 
-pub(super) const HELD_OUT: HeldOutRule = HeldOutRule {
-    steps: 150,
-    images: 256,
-    cells: 400,
-    rate: 1e-2,
-    decay: 1e-3,
-    ridge: 10.0,
-    background: 1.0,
-    size: 0.2,
-    area: 0.2,
-};
+/// Of the images of a step, each half is held out once.
+pub(super) const HELD_OUT: MaskRule =
+    MaskRule { steps: 150, images: 256, cells: 400, rate: 1e-2, decay: 1e-3, size: 0.2, area: 0.2 };
 
 const STUDENT: StudentRule = StudentRule {
     steps: 300,
@@ -51,6 +35,8 @@ const STUDENT: StudentRule = StudentRule {
     dropout: [0.1, 0.3],
 };
 
+/// Of the regressions of held-out heads.
+const RIDGE: f32 = 10.0;
 /// How far maps lean without a small heap of foreground, as measured on objects of many sizes.
 const UPRIGHT: f64 = 0.5;
 /// Images that heads are tested on: the first in random order, so that it stays a matter of seconds.
@@ -60,18 +46,17 @@ pub(crate) const UNDECIDED: f32 = 1.0;
 
 /// What the masks are made by.
 #[derive(Debug, Clone, PartialEq)]
-pub struct MaskHeads {
+pub(crate) struct MaskHeads {
     /// Say of each cell how likely it is foreground.
-    pub students: Vec<Mlp>,
+    pub(crate) students: Vec<Mlp>,
     /// β: how small the heap of foreground may be beside the background, see [`cut`]; found by how
     /// far the maps of training images lean.
-    pub beta: f64,
+    pub(crate) beta: f64,
 }
 
 /// The scores of cells, and where foreground begins.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scored {
-    /// Rows and columns.
     pub(super) grid: [usize; 2],
     /// Logarithms of the odds of foreground.
     pub(super) scores: Vec<f32>,
@@ -84,7 +69,7 @@ impl MaskHeads {
     /// `goes_on` is told how many parts of all are done, and may end the training by `false`.
     /// Heads of a kind are trained side by side, each on one thread, so that the number of
     /// threads changes nothing.
-    pub fn train(
+    pub(crate) fn train(
         cells: &LabelledCells,
         config: &ProbeConfig,
         seed: u64,
@@ -104,9 +89,7 @@ impl MaskHeads {
             sides = (0..cells.images.len())
                 .into_par_iter()
                 .map(|image| {
-                    let vectors = cells.read(image);
-                    let features = features(cells, image, &vectors, config.smoothing);
-                    let scores = heads.scores(features, config);
+                    let scores = heads.scores(&features(cells, image, config), config);
                     scores.iter().map(|&score| score >= 0.0).collect()
                 })
                 .collect();
@@ -116,22 +99,26 @@ impl MaskHeads {
     }
 
     /// The soft mask of a training image, on the grid of the cells that are kept of it.
-    pub fn mask(&self, cells: &LabelledCells, image: usize, config: &ProbeConfig) -> StageMap {
-        let vectors = cells.read(image);
-        self.score(features(cells, image, &vectors, config.smoothing), config).mask()
+    pub(crate) fn mask(
+        &self,
+        cells: &LabelledCells,
+        image: usize,
+        config: &ProbeConfig,
+    ) -> StageMap {
+        self.score(&features(cells, image, config), config).mask()
     }
 
     /// Scores cells and finds where to cut them: where they fall into two heaps, but no further
     /// than [`UNDECIDED`] from even odds.
-    pub(super) fn score(&self, features: Features<'_>, config: &ProbeConfig) -> Scored {
+    pub(super) fn score(&self, features: &Features, config: &ProbeConfig) -> Scored {
         let scores = self.scores(features, config);
         let cut = cut(&scores, self.beta).map_or(0.0, |cut| cut.clamp(-UNDECIDED, UNDECIDED));
         Scored { grid: features.grid, scores, cut }
     }
 
-    fn scores(&self, features: Features<'_>, config: &ProbeConfig) -> Vec<f32> {
+    fn scores(&self, features: &Features, config: &ProbeConfig) -> Vec<f32> {
         let logits =
-            mean(self.students.iter().map(|student| student.apply(features.cells).data.into()));
+            mean(self.students.iter().map(|student| student.apply(&features.cells).data.into()));
         features.settle(&features.smooth(&logits), config.own_image as f32)
     }
 }
@@ -154,13 +141,11 @@ impl TrainedTeachers {
             Teachers::MaskHeads => &[mask_head],
             Teachers::HeldOut => &[held_out],
         };
-        let count = config.heads;
-        let mut heads: Vec<LinearMask> = (0..kinds.len() * count)
-            .into_par_iter()
-            .map(|index| kinds[index / count](cells, seed, (index % count) as u64))
-            .collect();
-        let groups = kinds.iter().map(|_| heads.drain(..count).collect());
-        Self(groups.collect())
+        let heads = 0..config.heads as u64;
+        let group = |train: &Kind| {
+            heads.clone().into_par_iter().map(|index| train(cells, seed, index)).collect()
+        };
+        Self(kinds.par_iter().map(group).collect())
     }
 
     /// Which cells of each training image are foreground, and the β that they were cut with.
@@ -170,8 +155,7 @@ impl TrainedTeachers {
             .clone()
             .into_par_iter()
             .map(|image| {
-                let vectors = cells.read(image);
-                let map = self.map(features(cells, image, &vectors, config.smoothing));
+                let map = self.map(&features(cells, image, config));
                 let lean = skewness(&map);
                 (map, lean)
             })
@@ -181,8 +165,7 @@ impl TrainedTeachers {
         let sides = images
             .into_par_iter()
             .map(|image| {
-                let vectors = cells.read(image);
-                let features = features(cells, image, &vectors, config.smoothing);
+                let features = features(cells, image, config);
                 let map = features.sharpen(&maps[image].0, beta, config.sharpening);
                 // A constant map is all background.
                 let cut = cut(&map, beta).unwrap_or(f32::INFINITY);
@@ -192,10 +175,10 @@ impl TrainedTeachers {
         (sides, beta)
     }
 
-    fn map(&self, features: Features<'_>) -> Vec<f32> {
+    fn map(&self, features: &Features) -> Vec<f32> {
         let mut map = vec![0.0; features.grid[0] * features.grid[1]];
         for group in &self.0 {
-            let scores = group.iter().map(|head| standardized(&head.scores(features.cells)));
+            let scores = group.iter().map(|head| standardized(&head.scores(&features.cells)));
             add_scaled(&mut map, 1.0, &standardized(&mean(scores)));
         }
         features.smooth(&map)
@@ -214,30 +197,23 @@ fn mask_head(cells: &LabelledCells, seed: u64, index: u64) -> LinearMask {
 /// Whether held-out images are told better by what lies beside a mask than by what lies under it.
 fn prefers_background(head: &LinearMask, cells: &LabelledCells, seed: u64) -> bool {
     let tested = cells.images.len().min(TESTED_IMAGES);
-    let (mut foreground, mut background) = (Vec::new(), Vec::new());
-    for image in 0..tested {
-        let vectors = cells.read(image);
-        let pooled = head.pool(&vectors);
-        foreground.push(pooled.foreground);
-        background.push(pooled.background);
-    }
+    let sides = |image| {
+        let Pooled { foreground, background, .. } = head.pool(&cells.read(image));
+        (foreground, background)
+    };
+    let (foreground, background): (Vec<_>, Vec<_>) = (0..tested).map(sides).unzip();
     let found = Decidability::of(&foreground, &background, &cells.labels[..tested], seed);
     found.is_some_and(|found| found.difference < 0.0)
 }
 
 fn held_out(cells: &LabelledCells, seed: u64, index: u64) -> LinearMask {
-    held_out::train(cells, &HELD_OUT, seed, index)
+    held_out::train(cells, &HELD_OUT, RIDGE, seed, index)
 }
 
 /// The features of a training image, whose kept cells may lie several cells apart.
-fn features<'a>(
-    cells: &LabelledCells,
-    image: usize,
-    vectors: &'a [f32],
-    smoothing: f64,
-) -> Features<'a> {
-    let of = &cells.images[image];
-    Features { cells: vectors, grid: of.grid, sigma: smoothing / of.spacing as f64 }
+fn features(cells: &LabelledCells, image: usize, config: &ProbeConfig) -> Features {
+    let ImageCells { map, spacing } = &cells.images[image];
+    Features { cells: cells.read(image), grid: map.grid, sigma: config.smoothing / *spacing as f64 }
 }
 
 fn train_students(
@@ -273,7 +249,7 @@ mod tests {
     fn the_side_that_tells_the_class_is_the_foreground() {
         let data = half_and_half(3, 10, 6);
         // The last dimension is positive where the class can be told.
-        let right = LinearMask { weight: vec![0.0, 0.0, 0.0, 0.0, 0.0, 3.0], bias: 0.0 };
+        let right = LinearMask { weights: vec![0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 0.0] };
         assert!(!prefers_background(&right, &data, 1));
         assert!(prefers_background(&right.opposite(), &data, 1));
     }

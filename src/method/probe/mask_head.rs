@@ -10,26 +10,10 @@
 use super::{
     adamw::AdamW,
     cells::LabelledCells,
-    pooled::{LinearMask, PooledGradient, size_term},
+    pooled::{LinearMask, MaskRule, PooledGradient, size_term},
     vector::{add_scaled, dot, softmax},
 };
 use crate::rng::{Purpose, Stream};
-
-/// How mask heads learn.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct MaskHeadRule {
-    pub(super) steps: usize,
-    /// Images per step.
-    pub(super) images: usize,
-    /// Cells of each image per step.
-    pub(super) cells: usize,
-    pub(super) rate: f32,
-    pub(super) decay: f32,
-    /// s: weight of the size term.
-    pub(super) size: f32,
-    /// π: share of an image that the mask is expected to cover.
-    pub(super) area: f32,
-}
 
 /// A classifier of what lies under the mask.
 #[derive(Debug, Clone)]
@@ -80,55 +64,27 @@ impl Classifier {
     }
 }
 
-/// Trains one mask head.
-pub(super) fn train(
-    data: &LabelledCells,
-    rule: &MaskHeadRule,
-    seed: u64,
-    index: u64,
-) -> LinearMask {
+pub(super) fn train(data: &LabelledCells, rule: &MaskRule, seed: u64, index: u64) -> LinearMask {
     let mut stream = Stream::new(seed, Purpose::Init, 0, index);
-    let dimensions = data.dimensions;
-    // Weights of the mask, then its bias.
-    let mut mask: Vec<f32> = (0..dimensions).map(|_| (0.01 * stream.normal()) as f32).collect();
-    mask.push(0.0);
-    let mut classifier = Classifier::drawn(dimensions, data.classes, &mut stream);
-    let mut mask_optimizer = AdamW::new(mask.len(), rule.rate, rule.decay);
+    let mask = LinearMask::drawn(data.dimensions, 0.01, &mut stream);
+    let mut classifier = Classifier::drawn(data.dimensions, data.classes, &mut stream);
     let mut optimizer = AdamW::new(classifier.weights.len(), rule.rate, rule.decay);
-
-    let mut order: Vec<usize> = (0..data.images.len()).collect();
-    let batch = rule.images.min(order.len());
-    let mut cells = vec![0.0; rule.cells * dimensions];
-    for _ in 0..rule.steps {
-        stream.shuffle(&mut order);
-        let (mut by_mask, mut by_classifier) =
-            (vec![0.0; mask.len()], vec![0.0; classifier.weights.len()]);
-        for &image in &order[..batch] {
-            data.draw(image, &mut stream, &mut cells);
-            let head = LinearMask { weight: mask[..dimensions].to_vec(), bias: mask[dimensions] };
-            let pooled = head.pool(&cells);
-            let probabilities = classifier.probabilities(&pooled.foreground);
-            let scale = 1.0 / batch as f32;
-            let foreground = classifier.backward(
-                &pooled.foreground,
-                probabilities,
-                data.labels[image],
-                scale,
-                &mut by_classifier,
-            );
+    mask.trained(data, rule, stream, |pooled, labels| {
+        let scale = 1.0 / pooled.len() as f32;
+        let mut by_classifier = vec![0.0; classifier.weights.len()];
+        let slopes = pooled.iter().zip(labels).map(|(pooled, &label)| {
+            let seen = &pooled.foreground;
+            let probabilities = classifier.probabilities(seen);
+            let foreground =
+                classifier.backward(seen, probabilities, label, scale, &mut by_classifier);
             let (_, slope) = size_term(pooled.area(), rule.area, rule.size);
-            let gradient = PooledGradient {
-                foreground,
-                background: vec![0.0; dimensions],
-                area: scale * slope,
-            };
-            pooled.backward(&gradient, &mut by_mask);
-        }
-        mask_optimizer.update(&mut mask, &by_mask);
+            let background = vec![0.0; data.dimensions];
+            PooledGradient { foreground, background, area: scale * slope }
+        });
+        let slopes = slopes.collect();
         optimizer.update(&mut classifier.weights, &by_classifier);
-    }
-    let bias = mask.pop().expect("the bias was pushed last");
-    LinearMask { weight: mask, bias }
+        slopes
+    })
 }
 
 #[cfg(test)]
@@ -139,7 +95,7 @@ mod tests {
     #[test]
     fn the_mask_turns_to_where_the_class_is() {
         let data = half_and_half(3, 8, 6);
-        let rule = MaskHeadRule {
+        let rule = MaskRule {
             steps: 200,
             images: 12,
             cells: 30,

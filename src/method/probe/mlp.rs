@@ -7,15 +7,13 @@ use crate::rng::Stream;
 
 /// `f → relu(W₁ f + b₁) → W₂ h + b₂`
 #[derive(Debug, Clone, PartialEq)]
-pub struct Mlp {
+pub(crate) struct Mlp {
     /// width × dimensions
-    pub hidden: DMatrix<f32>,
-    /// One per hidden unit.
-    pub hidden_bias: DVector<f32>,
+    pub(crate) hidden: DMatrix<f32>,
+    pub(crate) hidden_bias: DVector<f32>,
     /// outputs × width
-    pub output: DMatrix<f32>,
-    /// One per output.
-    pub output_bias: DVector<f32>,
+    pub(crate) output: DMatrix<f32>,
+    pub(crate) output_bias: DVector<f32>,
 }
 
 impl Mlp {
@@ -34,7 +32,7 @@ impl Mlp {
     }
 
     /// The outputs of `[cells, dimensions]`, outputs × cells.
-    pub fn apply(&self, cells: &[f32]) -> DMatrix<f32> {
+    pub(crate) fn apply(&self, cells: &[f32]) -> DMatrix<f32> {
         self.respond(&self.rectified(cells))
     }
 

@@ -20,7 +20,6 @@ mod discriminant;
 pub(crate) mod edges;
 mod features;
 mod gather;
-mod half_maps;
 mod heads;
 mod held_out;
 mod mask_head;
@@ -30,7 +29,6 @@ mod model;
 mod parity;
 mod pooled;
 mod projection;
-mod ridge;
 mod smooth;
 mod student;
 mod vector;
@@ -38,22 +36,15 @@ mod views;
 
 pub(crate) use self::{
     arrays::MASKED,
+    cells::ImageCells,
+    class_head::{ClassHead, Descriptors},
     descriptor::HIGHEST,
     discriminant::{DOUBT, RIDGE},
-    features::STRIDE,
-    heads::UNDECIDED,
+    features::{STRIDE, StageMap, StageMaps},
+    gather::{Gathered, Gathering, ImageFeatures, Plan},
+    heads::{MaskHeads, UNDECIDED},
+    model::{Probe, backbone},
     smooth::kernel,
-};
-pub use self::{
-    cells::{ImageCells, LabelledCells},
-    class_head::{ClassHead, Descriptors, Sees},
-    features::{StageMap, StageMaps},
-    gather::{Gathered, Gathering, ImageFeatures, NotFinite, Plan},
-    half_maps::{HalfMap, HalfMaps},
-    heads::MaskHeads,
-    mlp::Mlp,
-    model::{Probe, backbone, stages},
-    projection::Projection,
 };
 use crate::config::{Backbone, Config, Normalization, Stem};
 

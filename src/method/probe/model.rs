@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     config::{Config, ModelConfig, ProbeConfig, Refinement, Stage},
-    data::preprocess::{Size, Window},
+    data::preprocess::Size,
     method::{
-        output::ModelOutput,
+        ModelOutput,
         tiles::{LargeImage, SoftMask, Tile, Tiling, tiles},
     },
     model::resnet::Resnet,
@@ -24,105 +24,75 @@ use crate::{
 /// Pixels between cells of the last stage: windows that start at multiples of it are aligned.
 const LAST_STRIDE: usize = 32;
 
-/// A trained probe.
 #[derive(Debug)]
-pub struct Probe {
-    pub(super) backbone: Resnet,
-    pub(super) projection: Projection,
-    pub(super) mask_heads: MaskHeads,
-    pub(super) class_head: ClassHead,
+pub(crate) struct Probe {
+    pub(crate) backbone: Resnet,
+    pub(crate) projection: Projection,
+    pub(crate) mask_heads: MaskHeads,
+    pub(crate) class_head: ClassHead,
+    /// What it was trained with.
+    pub(crate) config: Config,
+    pub(crate) device: Device,
 }
 
 impl Probe {
-    /// Puts together what was trained.
-    pub fn new(
-        backbone: Resnet,
-        projection: Projection,
-        mask_heads: MaskHeads,
-        class_head: ClassHead,
-    ) -> Self {
-        Self { backbone, projection, mask_heads, class_head }
-    }
-
     /// Class and mask of a preprocessed image `[3, H, W]` of height and width `size`, at that size.
-    pub fn localize(
-        &self,
-        input: Vec<f32>,
-        size: [usize; 2],
-        config: &Config,
-        device: &Device,
-    ) -> ModelOutput {
-        let ProbeConfig { mask_stages, class_stages, .. } = &config.probe;
-        let colours = (config.probe.refine == Refinement::Edges).then(|| {
+    pub(crate) fn localize(&self, input: Vec<f32>, size: [usize; 2]) -> ModelOutput {
+        let ProbeConfig { mask_stages, class_stages, refine, .. } = &self.config.probe;
+        let colours = (*refine == Refinement::Edges).then(|| {
             let mut colours = Colours::new(size);
             colours.add(&input, size, [0, 0], size.map(|side| 0..side));
             colours
         });
-        let maps = StageMaps::of(&self.backbone, input, size, &config.probe, device);
+        let maps = self.see(input, size);
         let cells = maps.project(mask_stages, &self.projection);
-        let scored = self.score(&cells, maps.grid, config);
+        let scored = self.score(cells, maps.grid);
         let shown = self.shown(&scored, maps.grids(class_stages));
         let descriptor = descriptor(&maps, class_stages, shown.as_ref());
         let classifier = Some(self.class_head.probabilities(&descriptor));
         maps.reuse();
         let mask = soft_mask(scored, size, colours.as_ref());
-        let mut pixels = vec![0.0; size[0] * size[1]];
-        for (row, line) in pixels.chunks_exact_mut(size[1]).enumerate() {
-            mask.fill(row, 0, line);
-        }
-        ModelOutput { classifier, localizer: None, scores: pixels }
+        let mut scores = vec![0.0; size[0] * size[1]];
+        mask.fill_all(&mut scores);
+        ModelOutput { classifier, localizer: None, scores }
     }
 
     /// Class and mask of an image that is too large to be held, at its own size.
-    pub fn localize_tiled(
-        &self,
-        image: LargeImage<'_>,
-        tiling: Tiling,
-        config: &Config,
-        device: &Device,
-    ) -> ModelOutput {
-        let input = image.input();
+    pub(crate) fn localize_tiled(&self, image: LargeImage<'_>, tiling: Tiling) -> ModelOutput {
+        let ProbeConfig { mask_stages, class_stages, refine, .. } = &self.config.probe;
+        let input = &image.input;
         let Size { width, height } = input.size();
         let size = [height as usize, width as usize];
         // What is interpolated at the border of a window sees one cell of the last stage further.
-        let tiling = tiling.for_reach(Resnet::reach(&backbone(&config.model)) + LAST_STRIDE);
+        let tiling = tiling.for_reach(Resnet::reach(&backbone(&self.config.model)) + LAST_STRIDE);
         let dimensions = self.projection.dimensions();
         let grid = size.map(|side| side.div_ceil(STRIDE));
         let mut cells = vec![0.0; grid[0] * grid[1] * dimensions];
-        let class_stages = &config.probe.class_stages;
         let mut pool = DescriptorPool::new(class_stages, size);
         let tiles = tiles(size, LAST_STRIDE, tiling);
-        let see = |window, pixels| {
-            let Window { height, width, .. } = window;
-            StageMaps::of(&self.backbone, pixels, [height, width], &config.probe, device)
-        };
-        let mut colours = (config.probe.refine == Refinement::Edges).then(|| Colours::new(size));
-        for Tile { window, inner } in tiles.iter().cloned() {
-            let seen = [window.height, window.width];
-            let pixels = input.read(window);
+        let mut colours = (*refine == Refinement::Edges).then(|| Colours::new(size));
+        for tile in &tiles {
+            let Tile { window, inner } = tile;
+            let (pixels, seen) = (input.read(*window), [window.height, window.width]);
             if let Some(colours) = &mut colours {
                 colours.add(&pixels, seen, [window.top, window.left], inner.clone());
             }
-            let maps = see(window, pixels);
+            let maps = self.see(pixels, seen);
             if self.class_head.sees == Sees::Image {
                 pool.add(&maps.crop(inner.clone()), None);
             }
-            let part = maps.project(&config.probe.mask_stages, &self.projection);
-            let [rows, columns] = inner;
-            for row in rows.start / STRIDE..rows.end.div_ceil(STRIDE) {
-                let (from, to) = (columns.start / STRIDE, columns.end.div_ceil(STRIDE));
-                let line =
-                    &part[(row * maps.grid[1] + from) * dimensions..][..(to - from) * dimensions];
-                let place = (row + window.top / STRIDE) * grid[1] + window.left / STRIDE + from;
-                cells[place * dimensions..][..line.len()].copy_from_slice(line);
+            let part = maps.project(mask_stages, &self.projection);
+            for (line, to) in tile.lines(STRIDE, grid) {
+                let line = &part[line.start * dimensions..line.end * dimensions];
+                cells[to * dimensions..][..line.len()].copy_from_slice(line);
             }
         }
-        let scored = self.score(&cells, grid, config);
+        let scored = self.score(cells, grid);
         // Maps of all windows would not fit into the memory, so that the backbone sees them again.
         let grids = class_stages.iter().map(|&stage| (stage, stage_grid(size, stage)));
         if let Some(masks) = self.shown(&scored, grids) {
             for Tile { window, inner } in tiles {
-                let maps = see(window, input.read(window));
+                let maps = self.see(input.read(window), [window.height, window.width]);
                 let [rows, columns] = &inner;
                 let place = [
                     rows.start + window.top..rows.end + window.top,
@@ -137,21 +107,25 @@ impl Probe {
     }
 
     /// How the soft mask comes about and is cut, for the protocol of a report.
-    pub fn mask_rule(&self, config: &Config) -> String {
-        let edges = match config.probe.refine {
+    pub(crate) fn mask_rule(&self) -> String {
+        let edges = match self.config.probe.refine {
             Refinement::None => "",
             Refinement::Edges => ", then snapped to edges of the colours",
         };
         format!(
             "odds of foreground, {} by the image's own discriminant and the rest by students, cut \
              where they fall into two heaps (β = {:.2}), between 1 : e and e : 1{edges}",
-            config.probe.own_image, self.mask_heads.beta
+            self.config.probe.own_image, self.mask_heads.beta
         )
     }
 
-    fn score(&self, cells: &[f32], grid: [usize; 2], config: &Config) -> Scored {
-        let features = Features { cells, grid, sigma: config.probe.smoothing };
-        self.mask_heads.score(features, &config.probe)
+    fn see(&self, input: Vec<f32>, size: [usize; 2]) -> StageMaps {
+        StageMaps::of(&self.backbone, input, size, &self.config.probe, &self.device)
+    }
+
+    fn score(&self, cells: Vec<f32>, grid: [usize; 2]) -> Scored {
+        let features = Features { cells, grid, sigma: self.config.probe.smoothing };
+        self.mask_heads.score(&features, &self.config.probe)
     }
 
     /// The mask on the grids of some stages, if the class head sees images through it.
@@ -170,23 +144,15 @@ fn soft_mask(scored: Scored, size: [usize; 2], colours: Option<&Colours>) -> Sof
         let Scored { grid, scores, cut } = scored;
         return SoftMask::cut_at(scores, grid, size, cut);
     };
-    let StageMap { grid, values, .. } = scored.mask();
-    let (mut snapped, grid) = colours.snap(values, grid);
-    for value in &mut snapped {
-        let probability = value.clamp(CERTAIN, 1.0 - CERTAIN);
-        *value = (probability / (1.0 - probability)).ln();
-    }
-    SoftMask::cut_at(snapped, grid, size, 0.0)
+    let StageMap { grid, values, .. } = colours.snap(&scored.mask());
+    let odds = |probability: f32| {
+        let probability = probability.clamp(CERTAIN, 1.0 - CERTAIN);
+        (probability / (1.0 - probability)).ln()
+    };
+    SoftMask::cut_at(values.into_iter().map(odds).collect(), grid, size, 0.0)
 }
 
 /// The backbone of a probe: its stages are brought to one grid, so that none is dilated.
-pub fn backbone(config: &ModelConfig) -> ModelConfig {
+pub(crate) fn backbone(config: &ModelConfig) -> ModelConfig {
     ModelConfig { output_stride: LAST_STRIDE, ..config.clone() }
-}
-
-/// The stages that a probe uses, in the order of the network.
-pub fn stages(config: &ProbeConfig) -> Vec<Stage> {
-    let used =
-        |stage: &Stage| config.mask_stages.contains(stage) || config.class_stages.contains(stage);
-    Stage::ALL.into_iter().filter(used).collect()
 }

@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 use super::{
     adamw::AdamW,
-    held_out::{self, HeldOutRule},
+    heads::HELD_OUT,
+    held_out,
     mlp::Mlp,
     pooled::{LinearMask, Pooled},
     projection::Projection,
-    ridge::targets,
     smooth::smooth,
     student,
 };
@@ -97,10 +97,10 @@ fn the_projection_is_scikit_learn_s_whitened_pca_up_to_signs() {
 #[test]
 fn the_held_out_loss_and_its_gradient_are_pytorch_s() {
     let HeldOut { features, labels, weight, bias, loss, gradient } = fixture().held_out;
-    let rule = HeldOutRule { ridge: 2.0, ..super::heads::HELD_OUT };
-    let head = LinearMask { weight, bias };
+    let head = LinearMask { weights: [weight, vec![bias]].concat() };
     let pooled: Vec<Pooled<'_>> = features.chunks_exact(40).map(|cells| head.pool(cells)).collect();
-    let (found, by_pooled) = held_out::loss(&pooled, &targets(&labels, 3), &rule);
+    let (found, by_pooled) =
+        held_out::loss(&pooled, &held_out::targets(&labels, 3), &HELD_OUT, 2.0);
     assert!((found - loss).abs() < 1e-5, "{found} {loss}");
     let mut by_mask = [0.0; 5];
     for (pooled, by_pooled) in pooled.iter().zip(&by_pooled) {

@@ -5,15 +5,34 @@
 //! a⁺ = Σ R f / Σ R        a⁻ = Σ (1 − R) f / Σ (1 − R)        S = mean R
 //! ```
 
-use super::vector::{add_scaled, dot, sigmoid};
+use super::{
+    adamw::AdamW,
+    cells::LabelledCells,
+    vector::{add_scaled, dot, sigmoid},
+};
+use crate::rng::Stream;
 
 /// A mask that is a linear function of the features, before its sigmoid.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LinearMask {
-    /// One weight per dimension.
-    pub(super) weight: Vec<f32>,
-    /// The score of the zero vector.
-    pub(super) bias: f32,
+    /// One per dimension, and then the score of the zero vector.
+    pub(super) weights: Vec<f32>,
+}
+
+/// How linear masks learn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MaskRule {
+    pub(super) steps: usize,
+    /// Images per step.
+    pub(super) images: usize,
+    /// Cells of each image per step.
+    pub(super) cells: usize,
+    pub(super) rate: f32,
+    pub(super) decay: f32,
+    /// s: weight of the size term.
+    pub(super) size: f32,
+    /// π: share of an image that the mask is expected to cover.
+    pub(super) area: f32,
 }
 
 /// One image under a mask.
@@ -46,23 +65,55 @@ pub(super) struct PooledGradient {
 const NOTHING: f32 = 1e-6;
 
 impl LinearMask {
-    /// The score of a cell: positive is foreground.
-    pub(super) fn score(&self, cell: &[f32]) -> f32 {
-        dot(&self.weight, cell) + self.bias
+    /// Normal weights of this spread, and no bias.
+    pub(super) fn drawn(dimensions: usize, spread: f64, stream: &mut Stream) -> Self {
+        let drawn = (0..dimensions).map(|_| (spread * stream.normal()) as f32);
+        Self { weights: drawn.chain([0.0]).collect() }
     }
 
-    /// The scores of `[cells, dimensions]`.
+    /// Learns from pooled images, whose labels `slopes` is told to say how the loss depends on them.
+    pub(super) fn trained(
+        mut self,
+        data: &LabelledCells,
+        rule: &MaskRule,
+        mut stream: Stream,
+        mut slopes: impl FnMut(&[Pooled<'_>], &[usize]) -> Vec<PooledGradient>,
+    ) -> Self {
+        let mut optimizer = AdamW::new(self.weights.len(), rule.rate, rule.decay);
+        let mut order: Vec<usize> = (0..data.images.len()).collect();
+        let batch = rule.images.min(order.len());
+        // Filled anew at each step: fresh memory would have to be cleared by the system first.
+        let mut cells = vec![vec![0.0; rule.cells * data.dimensions]; batch];
+        for _ in 0..rule.steps {
+            stream.shuffle(&mut order);
+            for (&image, cells) in order.iter().zip(&mut cells) {
+                data.draw(image, &mut stream, cells);
+            }
+            let pooled: Vec<Pooled<'_>> = cells.iter().map(|cells| self.pool(cells)).collect();
+            let labels = order[..batch].iter().map(|&image| data.labels[image]);
+            let labels: Vec<usize> = labels.collect();
+            let mut by_weights = vec![0.0; self.weights.len()];
+            for (pooled, gradient) in pooled.iter().zip(slopes(&pooled, &labels)) {
+                pooled.backward(&gradient, &mut by_weights);
+            }
+            optimizer.update(&mut self.weights, &by_weights);
+        }
+        self
+    }
+
+    /// The scores of `[cells, dimensions]`: positive is foreground.
     pub(super) fn scores(&self, cells: &[f32]) -> Vec<f32> {
-        cells.chunks_exact(self.weight.len()).map(|cell| self.score(cell)).collect()
+        let (bias, weights) = self.weights.split_last().expect("the bias comes last");
+        cells.chunks_exact(weights.len()).map(|cell| dot(weights, cell) + bias).collect()
     }
 
     /// The mask of what this one leaves.
     pub(super) fn opposite(&self) -> Self {
-        Self { weight: self.weight.iter().map(|weight| -weight).collect(), bias: -self.bias }
+        Self { weights: self.weights.iter().map(|weight| -weight).collect() }
     }
 
     pub(super) fn pool<'a>(&self, cells: &'a [f32]) -> Pooled<'a> {
-        let dimensions = self.weight.len();
+        let dimensions = self.weights.len() - 1;
         let mask: Vec<f32> = self.scores(cells).into_iter().map(sigmoid).collect();
         let (mut inside, mut all) = (vec![0.0; dimensions], vec![0.0; dimensions]);
         for (cell, &covered) in cells.chunks_exact(dimensions).zip(&mask) {
@@ -120,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_mask_of_one_half_pools_the_mean_on_both_sides() {
-        let mask = LinearMask { weight: vec![0.0, 0.0], bias: 0.0 };
+        let mask = LinearMask { weights: vec![0.0; 3] };
         let pooled = mask.pool(&CELLS);
         assert_eq!((pooled.foreground.clone(), pooled.area()), (vec![0.0, 1.0], 0.5));
         assert_eq!(pooled.background, pooled.foreground);
@@ -129,7 +180,7 @@ mod tests {
     #[test]
     fn three_cells_are_pooled_by_hand() {
         // Scores ln 3, −ln 3, −ln 3: the mask is ¾, ¼, ¼.
-        let mask = LinearMask { weight: vec![2.0 * 3_f32.ln(), 0.0], bias: -3_f32.ln() };
+        let mask = LinearMask { weights: vec![2.0 * 3_f32.ln(), 0.0, -3_f32.ln()] };
         let cells = [1.0, 4.0, 0.0, 8.0, 0.0, 0.0];
         let pooled = mask.pool(&cells);
         let close = |found: f32, expected: f32| (found - expected).abs() < 1e-6;
@@ -144,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_opposite_mask_swaps_the_sides() {
-        let mask = LinearMask { weight: vec![0.7, -0.3], bias: 0.2 };
+        let mask = LinearMask { weights: vec![0.7, -0.3, 0.2] };
         let opposite = mask.opposite();
         let (one, other) = (mask.pool(&CELLS), opposite.pool(&CELLS));
         let far = |a: &[f32], b: &[f32]| a.iter().zip(b).any(|(a, b)| (a - b).abs() > 1e-6);
@@ -157,22 +208,24 @@ mod tests {
     fn the_gradient_is_that_of_finite_differences() {
         let gradient =
             PooledGradient { foreground: vec![0.3, -1.1], background: vec![0.8, 0.4], area: 0.6 };
-        let loss = |weight: &[f32], bias: f32| {
-            let mask = LinearMask { weight: weight.to_vec(), bias };
+        let loss = |weights: [f32; 3]| {
+            let mask = LinearMask { weights: weights.to_vec() };
             let pooled = mask.pool(&CELLS);
             dot(&gradient.foreground, &pooled.foreground)
                 + dot(&gradient.background, &pooled.background)
                 + gradient.area * pooled.area()
         };
-        let (weight, bias) = ([0.5, -0.4], 0.1);
+        let weights = [0.5, -0.4, 0.1];
         let mut found = [0.0; 3];
-        LinearMask { weight: weight.to_vec(), bias }.pool(&CELLS).backward(&gradient, &mut found);
+        LinearMask { weights: weights.to_vec() }.pool(&CELLS).backward(&gradient, &mut found);
         let step = 1e-2;
-        let moved = |by: [f32; 3]| loss(&[weight[0] + by[0], weight[1] + by[1]], bias + by[2]);
         for (axis, found) in found.iter().enumerate() {
-            let mut by = [0.0; 3];
-            by[axis] = step;
-            let expected = (moved(by) - moved(by.map(|x| -x))) / (2.0 * step);
+            let moved = |by: f32| {
+                let mut weights = weights;
+                weights[axis] += by;
+                loss(weights)
+            };
+            let expected = (moved(step) - moved(-step)) / (2.0 * step);
             assert!((found - expected).abs() < 1e-3, "{axis}: {found} {expected}");
         }
     }

@@ -21,11 +21,11 @@ const NEGLIGIBLE: f64 = 1e-7;
 
 /// The affine map `f(x) = A x + b` of raw features.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Projection {
+pub(crate) struct Projection {
     /// A, dimensions × channels.
-    pub matrix: DMatrix<f32>,
+    pub(crate) matrix: DMatrix<f32>,
     /// b, one number per dimension.
-    pub offset: DVector<f32>,
+    pub(crate) offset: DVector<f32>,
 }
 
 impl Projection {
@@ -33,7 +33,7 @@ impl Projection {
     ///
     /// There are at most `dimensions` of them; fewer if there are fewer channels, or if the
     /// cells vary along fewer axes.
-    pub fn fit(cells: &DMatrix<f32>, dimensions: usize) -> Self {
+    pub(crate) fn fit(cells: &DMatrix<f32>, dimensions: usize) -> Self {
         let channels = cells.nrows();
         let (mean, spread) = mean_and_spread(cells);
         // In blocks, so that no second copy of the cells is needed.
@@ -69,13 +69,12 @@ impl Projection {
         Self { matrix: matrix.cast(), offset: offset.cast() }
     }
 
-    /// Length of a projected vector.
-    pub fn dimensions(&self) -> usize {
+    pub(crate) fn dimensions(&self) -> usize {
         self.matrix.nrows()
     }
 
     /// Projects cells, channels × cells → dimensions × cells.
-    pub fn apply(&self, cells: &DMatrix<f32>) -> DMatrix<f32> {
+    pub(crate) fn apply(&self, cells: &DMatrix<f32>) -> DMatrix<f32> {
         let mut projected = &self.matrix * cells;
         projected.column_iter_mut().for_each(|mut cell| cell += &self.offset);
         projected

@@ -21,7 +21,8 @@ pub use crate::model::soft_mask::SoftMask;
 /// An image whose input to the network is too large to be held at once.
 #[derive(Debug)]
 pub struct LargeImage<'a> {
-    input: InputView<'a>,
+    /// The network's input.
+    pub(crate) input: InputView<'a>,
     geometry: EvalGeometry,
 }
 
@@ -29,11 +30,6 @@ impl<'a> LargeImage<'a> {
     /// Prepares an image to be read window by window.
     pub fn new(image: &'a RgbImage, geometry: EvalGeometry, normalizer: &'a Normalizer) -> Self {
         Self { input: geometry.view(image, normalizer), geometry }
-    }
-
-    /// The network's input.
-    pub fn input(&self) -> &InputView<'a> {
-        &self.input
     }
 
     /// The scores of the image's own pixels, from the mask of the input.
@@ -111,13 +107,32 @@ pub struct ClassMaps {
     pub values: Vec<f32>,
 }
 
-/// A window of an image, and the pixels within it that it computes.
+/// A window of an image, and the pixels within it that no other computes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tile {
     /// What the network is given.
     pub window: Window,
-    /// Rows and columns of the window that no other computes.
+    /// Rows and columns, counted from the window's corner.
     pub inner: [Range<usize>; 2],
+}
+
+impl Tile {
+    /// The cells that the window computes, line by line: their places in the window, and the place
+    /// of the first of them on the grid of the image.
+    pub fn lines(
+        &self,
+        stride: usize,
+        grid: [usize; 2],
+    ) -> impl Iterator<Item = (Range<usize>, usize)> {
+        let Window { left, top, width, .. } = self.window;
+        let [rows, columns] =
+            self.inner.clone().map(|side| side.start / stride..side.end.div_ceil(stride));
+        rows.map(move |row| {
+            let from = row * width.div_ceil(stride) + columns.start;
+            let to = (top / stride + row) * grid[1] + left / stride + columns.start;
+            (from..from + columns.len(), to)
+        })
+    }
 }
 
 /// The windows of an image of height and width `size`, each starting at multiples of `stride`.
@@ -150,12 +165,16 @@ pub fn assemble(
 ) -> ClassMaps {
     let grid = size.map(|side| side.div_ceil(stride));
     let mut whole = ClassMaps { grid, values: vec![0.0; classes * grid[0] * grid[1]] };
-    for down in tiling.spans(size[0], stride) {
-        for across in tiling.spans(size[1], stride) {
-            let (left, top) = (across.pixels.start, down.pixels.start);
-            let window =
-                Window { left, top, width: across.pixels.len(), height: down.pixels.len() };
-            whole.take_inner(&maps(window), &down, &across, stride);
+    for tile in tiles(size, stride, tiling) {
+        let Window { width, height, .. } = tile.window;
+        let found = maps(tile.window);
+        let cells = height.div_ceil(stride) * width.div_ceil(stride);
+        assert_eq!(found.len(), classes * cells, "one map each");
+        let pairs = whole.values.chunks_exact_mut(grid[0] * grid[1]);
+        for (map, found) in pairs.zip(found.chunks_exact(cells)) {
+            for (line, to) in tile.lines(stride, grid) {
+                map[to..][..line.len()].copy_from_slice(&found[line]);
+            }
         }
     }
     whole
@@ -165,23 +184,6 @@ impl ClassMaps {
     /// The maps of the classes, one after the other.
     pub fn classes(&self) -> impl Iterator<Item = &[f32]> {
         self.values.chunks_exact(self.grid[0] * self.grid[1])
-    }
-
-    /// Copies the cells that a window computes.
-    fn take_inner(&mut self, maps: &[f32], down: &Span, across: &Span, stride: usize) {
-        let [rows, columns] = self.grid;
-        let height = down.pixels.len().div_ceil(stride);
-        let width = across.pixels.len().div_ceil(stride);
-        let skip = [down, across].map(|span| span.cells.start - span.pixels.start / stride);
-        assert_eq!(maps.len() * rows * columns, self.values.len() * height * width, "one map each");
-        let windows = maps.chunks_exact(height * width);
-        for (from, to) in windows.zip(self.values.chunks_exact_mut(rows * columns)) {
-            let lines = from.chunks_exact(width).skip(skip[0]);
-            for (line, row) in lines.zip(down.cells.clone()) {
-                let inner = &line[skip[1]..][..across.cells.len()];
-                to[row * columns + across.cells.start..][..inner.len()].copy_from_slice(inner);
-            }
-        }
     }
 }
 

@@ -233,7 +233,8 @@ impl Case {
         assert_eq!(outcome.localizer_passes, self.fixture.counts(&part("looks")), "{}", self.name);
         assert_eq!(vec![outcome.mistakes], self.fixture.counts(&part("mistakes")));
         let losses = outcome.losses;
-        let losses = [losses.localizer, losses.foreground, losses.background].map(|l| l as f32);
+        let losses = [Some(losses.localizer), losses.foreground, losses.background];
+        let losses = losses.map(|loss| loss.unwrap() as f32);
         self.fixture.assert_close(&part("losses"), &losses, sums * LOSSES);
         self.assert_mask(&part("mask"), outcome.mask);
         let moved: Vec<f32> = statistics(&model).into_values().flatten().collect();

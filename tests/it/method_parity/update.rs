@@ -56,7 +56,8 @@ fn check(name: &str, case: &'static str, rule: Rule) {
     for count in 1..=5 {
         let outcome = case.run(&model, case.rounds);
         let terms = outcome.losses;
-        losses.extend([terms.localizer, terms.foreground, terms.background].map(|l| l as f32));
+        let terms = [Some(terms.localizer), terms.foreground, terms.background];
+        losses.extend(terms.map(|loss| loss.unwrap() as f32));
         looks.push(outcome.localizer_passes.iter().sum::<usize>());
         model = optimizer.update(model, outcome.gradients, LEARNING_RATE);
         if count == 1 || count == 5 {

@@ -141,10 +141,7 @@ fn slope_along_the_gradient(config: &Config) -> (f64, f64) {
         let (barrier, LossConfig { area, size, .. }) =
             (Barrier::at(&config.loss.size, 0), &config.loss);
         let of_sizes = shares.map(|share| area * share + size.weight * barrier.of_share(share));
-        losses.localizer
-            + losses.foreground
-            + losses.background
-            + of_sizes.sum::<f64>() / LABELS.len() as f64
+        losses.total() + of_sizes.sum::<f64>() / LABELS.len() as f64
     };
     ((loss_at(REACH) - loss_at(-REACH)) / (2.0 * REACH), length)
 }
