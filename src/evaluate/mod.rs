@@ -20,7 +20,7 @@ use std::{
 };
 
 pub use case::Case;
-use case::{Job, Scorer, score};
+use case::{Job, score};
 pub use features::Features;
 pub use maps::map_names;
 use problems::Problems;
@@ -76,17 +76,18 @@ pub struct EvaluationTask<'a> {
 /// handed to `keep`, in order. The outcome is the same for any number of workers.
 pub fn evaluate<N: Send>(
     task: &EvaluationTask<'_>,
-    inspect: impl Fn(&Case<'_>) -> Result<N> + Sync,
+    inspect: impl Fn(&Case) -> Result<N> + Sync,
     mut keep: impl FnMut(N) -> Result<()>,
 ) -> Result<Evaluation> {
     let samples = task.dataset.split(task.split);
-    let maps = task.maps(samples)?;
-    let scorer = task.scorer();
+    let maps = match task.source {
+        MapSource::Predictor(_) => Vec::new(),
+        MapSource::Maps(folder) => maps::find(folder, samples)?,
+    };
     // An image that could not be read keeps its place in the order.
     let work = |job: Result<Job<'_>>| {
-        let scored = score(&scorer, job?)?;
-        let seen = inspect(&scored.case())?;
-        Ok((scored.into_summary(), seen))
+        let (case, summary) = score(task, job?)?;
+        Ok((summary, inspect(&case)?))
     };
     let mut evaluator = Evaluator::new(&task.dataset.classes, task.protocol);
     let mut problems = Problems::default();
@@ -94,13 +95,19 @@ pub fn evaluate<N: Send>(
     Ordered::fed(workers, under_way(workers), &work, |scoring| {
         let mut take = |outcome: thread::Result<Result<(ImageSummary, N)>>,
                         problems: &mut Problems| {
-            let outcome = outcome.unwrap_or_else(|panic| resume_unwind(panic));
-            let Some((summary, seen)) = problems.unless_failed(outcome) else { return Ok(()) };
-            evaluator.accumulate(summary);
-            keep(seen)
+            match outcome.unwrap_or_else(|panic| resume_unwind(panic)) {
+                Ok((summary, seen)) => {
+                    evaluator.accumulate(summary);
+                    keep(seen)
+                }
+                Err(error) => {
+                    problems.note(error);
+                    Ok(())
+                }
+            }
         };
-        for (index, image) in task.images(samples).images().enumerate() {
-            scoring.push(image.map(|image| task.job(image, &samples[index], maps.get(index))));
+        for image in task.images(samples).images() {
+            scoring.push(image.map(|image| task.job(image, samples, &maps)));
             while let Some(outcome) = scoring.ready() {
                 take(outcome, &mut problems)?;
             }
@@ -119,7 +126,7 @@ fn under_way(workers: usize) -> usize {
     2 * workers
 }
 
-/// The threshold of a rule, tuned on the split that the rule names if it has to be.
+/// The threshold of a rule that is tuned, on the split that the rule names.
 ///
 /// `advance` is called for every image, and may break off.
 pub fn tune(
@@ -127,9 +134,6 @@ pub fn tune(
     task: &EvaluationTask<'_>,
     mut advance: impl FnMut() -> Result<()>,
 ) -> Result<Threshold> {
-    if let Some(threshold) = rule.ready() {
-        return Ok(threshold);
-    }
     let split = tuning_split(rule, task.split);
     // Only the sweep is needed.
     let bootstrap = Bootstrap { resamples: 0, ..Bootstrap::default() };
@@ -144,7 +148,7 @@ pub fn tune(
         problem: format!("no image of the `{split}` split has a mask to tune a threshold on"),
         remedy: "use a rule that needs no masks, such as `--threshold 0.5`".to_owned(),
     })?;
-    Ok(rule.tuned(best.threshold))
+    Ok(rule.tuned(best))
 }
 
 /// The split that a rule is tuned on when `scored` is scored.
@@ -156,23 +160,6 @@ impl EvaluationTask<'_> {
     /// What counts as foreground in mask files.
     pub fn truth_rule(&self) -> MaskRule {
         self.data.mask_rule.unwrap_or(self.dataset.mask_rule)
-    }
-
-    fn scorer(&self) -> Scorer {
-        Scorer {
-            truth_rule: self.truth_rule(),
-            max_megapixels: self.data.max_megapixels,
-            crf: self.crf,
-            protocol: self.protocol,
-        }
-    }
-
-    /// The saved map of each sample; none if a model predicts.
-    fn maps(&self, samples: &[Sample]) -> Result<Vec<PathBuf>> {
-        match self.source {
-            MapSource::Predictor(_) => Ok(Vec::new()),
-            MapSource::Maps(folder) => maps::find(folder, samples),
-        }
     }
 
     fn images(&self, samples: &[Sample]) -> EvalLoader {
@@ -197,14 +184,15 @@ impl EvaluationTask<'_> {
     }
 
     /// Runs the model on an image; what is left to do can be done by any thread.
-    fn job<'s>(&self, image: EvalImage, sample: &'s Sample, map: Option<&PathBuf>) -> Job<'s> {
+    fn job<'s>(&self, image: EvalImage, samples: &'s [Sample], maps: &[PathBuf]) -> Job<'s> {
         let EvalImage { index, input, geometry, rgb } = image;
+        let sample = &samples[index];
         let output = match self.source {
             MapSource::Predictor(predictor) => {
                 let class = self.oracle_label.then_some(sample.label);
                 Ok(predictor.run(input, &geometry, class))
             }
-            MapSource::Maps(_) => Err(map.cloned().unwrap_or_default()),
+            MapSource::Maps(_) => Err(maps[index].clone()),
         };
         let features = self.features.map(|features| features.of(&rgb));
         Job { index, sample, image: rgb, output, features }

@@ -55,7 +55,7 @@ impl Folder {
     ) -> Result<Evaluation> {
         let Self { root, thumbnails } = self;
         let (maps, names) = (root.join("maps"), map_names(task.dataset.split(task.split)));
-        let shrink = |case: &Case<'_>| {
+        let shrink = |case: &Case| {
             if saved(case.index) {
                 save_map(&maps.join(&names[case.index]), case)?;
             }
@@ -99,11 +99,11 @@ impl Folder {
     }
 }
 
-fn save_map(path: &Path, case: &Case<'_>) -> Result<()> {
+fn save_map(path: &Path, case: &Case) -> Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
     }
-    write_atomically(path, &npy::encode(case.image.width() as usize, case.map))
+    write_atomically(path, &npy::encode(case.image.width() as usize, &case.map))
 }
 
 /// Removes a file that an older report may have left.

@@ -76,6 +76,11 @@ impl Mask {
         !self.is_empty() && self.marked() == self.scored()
     }
 
+    /// Whether the truth is undecided at a pixel.
+    pub fn is_ignored(&self, at: usize) -> bool {
+        self.ignored.as_ref().is_some_and(|ignored| ignored[at])
+    }
+
     fn marked(&self) -> usize {
         count(&self.foreground)
     }

@@ -33,17 +33,17 @@ pub struct Thumbnail {
 
 impl Thumbnail {
     /// Makes an image small.
-    pub fn of(case: &Case<'_>) -> Self {
+    pub fn of(case: &Case) -> Self {
         let (width, height) = case.image.dimensions();
         let size = shrunk((width, height), SIDE);
-        let picture = thumbnail(case.image, SIDE);
+        let picture = thumbnail(&case.image, SIDE);
         let levels = case.map.iter().map(|score| (score * 255.0).round() as u8).collect();
         let map = GrayImage::from_raw(width, height, levels).expect("a score for each pixel");
         let map = imageops::resize(&map, size.0, size.1, FilterType::Triangle);
         Self {
             image: encode_jpeg(&picture, size, ExtendedColorType::Rgb8, IMAGE_BYTES),
             map: encode_jpeg(&map, size, ExtendedColorType::L8, MAP_BYTES),
-            truth: case.truth.map(|truth| png(&shrunk_truth(truth, size))),
+            truth: case.truth.as_ref().map(|truth| png(&shrunk_truth(truth, size))),
         }
     }
 }
@@ -56,11 +56,10 @@ fn shrunk_truth(truth: &Mask, (width, height): (u32, u32)) -> GrayImage {
         };
         let (x, y) = (source(x, width, truth.width), source(y, height, truth.height));
         let at = y * truth.width as usize + x;
-        let ignored = truth.ignored.as_ref().is_some_and(|ignored| ignored[at]);
-        image::Luma([match (truth.foreground[at], ignored) {
-            (true, _) => u8::MAX,
-            (false, true) => IGNORED,
-            (false, false) => 0,
+        image::Luma([match truth.foreground[at] {
+            true => u8::MAX,
+            false if truth.is_ignored(at) => IGNORED,
+            false => 0,
         }])
     })
 }
