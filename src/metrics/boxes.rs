@@ -57,13 +57,9 @@ pub fn iou(a: &PixelBox, b: &PixelBox) -> f32 {
 
 /// The boxes of the truth's regions, the 64 largest at most.
 pub fn truth_boxes(truth: &Mask) -> Vec<PixelBox> {
-    let (inside, counts) = (|at: usize| truth.foreground[at], |at: usize| !is_ignored(truth, at));
+    let (inside, counts) = (|at: usize| truth.foreground[at], |at: usize| !truth.is_ignored(at));
     let regions = components(truth.width as usize, truth.height as usize, inside, counts);
     regions.iter().take(MAX_TRUTH_BOXES).map(|region| region.bounds).collect()
-}
-
-pub(super) fn is_ignored(truth: &Mask, at: usize) -> bool {
-    truth.ignored.as_ref().is_some_and(|ignored| ignored[at])
 }
 
 /// The overlap with the nearest true box.
@@ -84,7 +80,7 @@ impl BoxSummary {
         for k in (0..LEVELS).rev() {
             let start = if k == 0 { 0 } else { ends[k - 1] };
             for &at in &pixels[start..ends[k]] {
-                let counts = !truth.is_some_and(|truth| is_ignored(truth, at as usize));
+                let counts = !truth.is_some_and(|truth| truth.is_ignored(at as usize));
                 growth.add(at % map.width() as u32, at / map.width() as u32, counts);
             }
             (summary.largest[k], summary.best[k]) = overlaps(&mut growth, boxes);

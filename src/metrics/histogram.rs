@@ -1,7 +1,5 @@
 //! Scores counted on a grid of thresholds: every threshold at once, in constant memory.
 
-use serde::{Deserialize, Serialize};
-
 use super::{PixelCounts, ScoreMap, grid};
 use crate::data::mask::Mask;
 
@@ -15,7 +13,7 @@ pub struct ScoreHistogram {
 }
 
 /// The pixels of a whole split, pooled.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PixelHistogram {
     foreground: Vec<u64>,
     background: Vec<u64>,

@@ -45,10 +45,7 @@ impl Standing {
 ///
 /// The order is that of the mean of F1⁺ and F1⁻; of equals, that of the split.
 pub fn choose(images: &[ImageRow], most: usize) -> Vec<(usize, Standing)> {
-    let score = |index: &usize| {
-        let row = &images[*index];
-        row.f1_foreground.zip(row.f1_background).map(|(f, b)| (f + b) / 2.0)
-    };
+    let score = |index: &usize| images[*index].pixels.f1_mean();
     let (mut scored, unscored): (Vec<usize>, Vec<usize>) =
         (0..images.len()).partition(|index| score(index).is_some());
     scored.sort_by(|a, b| score(a).partial_cmp(&score(b)).expect("scores are numbers"));
@@ -78,14 +75,14 @@ fn ranks(count: usize, most: usize) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::document::tests::example;
+    use crate::{metrics::PixelScores, report::document::tests::example};
 
     fn rows(scores: &[Option<f64>]) -> Vec<ImageRow> {
         let template = example().evaluation.images.remove(0);
-        let row = |score: &Option<f64>| ImageRow {
-            f1_foreground: *score,
-            f1_background: *score,
-            ..template.clone()
+        let row = |score: &Option<f64>| {
+            let (f1_foreground, f1_background) = (*score, *score);
+            let pixels = PixelScores { f1_foreground, f1_background, ..template.pixels };
+            ImageRow { pixels, ..template.clone() }
         };
         scores.iter().map(row).collect()
     }

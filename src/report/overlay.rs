@@ -88,9 +88,8 @@ pub fn agreement(image: &RgbImage, predicted: &[bool], truth: &Mask) -> RgbImage
     check_size(image, predicted.len());
     let sizes = (truth.width, truth.height);
     assert_eq!(sizes, image.dimensions(), "the truth has the size of its image");
-    let ignored = |i: usize| truth.ignored.as_ref().is_some_and(|ignored| ignored[i]);
     recolour(image, |i, pixel| match (predicted[i], truth.foreground[i]) {
-        _ if ignored(i) => grey(pixel),
+        _ if truth.is_ignored(i) => grey(pixel),
         (true, true) => blend(grey(pixel), TRUE_POSITIVE, ALPHA),
         (true, false) => blend(grey(pixel), FALSE_POSITIVE, ALPHA),
         (false, true) => blend(grey(pixel), FALSE_NEGATIVE, ALPHA),

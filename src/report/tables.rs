@@ -28,21 +28,8 @@ pub fn images_csv(report: &Report) -> Vec<u8> {
         let name = |class: Option<usize>| {
             class.map_or_else(String::new, |class| spreadsheet::name(classes[class]).into_owned())
         };
-        let scores = [
-            row.f1_foreground,
-            row.f1_background,
-            row.iou_foreground,
-            row.iou_background,
-            row.iou_mean,
-            row.precision,
-            row.recall,
-            row.specificity,
-            row.pixel_accuracy,
-            row.roc_auc,
-            row.covered_area,
-            row.true_area,
-            row.box_iou,
-        ];
+        let others = [row.roc_auc, row.covered_area, row.true_area, row.box_iou];
+        let scores = row.pixels.columns().into_iter().chain(others);
         let mut record = vec![
             spreadsheet::name(&row.id).into_owned(),
             name(Some(row.label)),
