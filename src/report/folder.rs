@@ -91,8 +91,8 @@ impl Folder {
             remove(&svg.with_extension("png"))?;
         }
         remove(&file("figures/gallery.png"))?;
-        write_atomically(&file("metrics.csv"), &tables::images_csv(report))?;
-        write_atomically(&file("classes.csv"), &tables::classes_csv(report))?;
+        write_atomically(&file("metrics.csv"), tables::images_csv(report).as_bytes())?;
+        write_atomically(&file("classes.csv"), tables::classes_csv(report).as_bytes())?;
         write_atomically(&file("report.md"), tables::markdown(report).as_bytes())?;
         write_atomically(&file("report.html"), html::page(report, &drawn, &shown).as_bytes())?;
         report.write(&file("report.json"))

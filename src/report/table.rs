@@ -48,7 +48,7 @@ pub enum Better {
 }
 
 /// One row.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Row {
     /// What it is about.
     pub label: String,
@@ -121,13 +121,13 @@ impl Column {
     pub(super) const fn words(key: &'static str, heading: &'static str) -> Self {
         Self { key, heading, decimals: 0, better: None, words: true }
     }
+}
 
-    /// The heading with an arrow towards better values.
-    fn directed_heading(&self) -> String {
-        match self.better {
-            Some(better) => format!("{} {}", self.heading, better.arrow()),
-            None => self.heading.to_owned(),
-        }
+/// A heading with an arrow towards better values.
+pub(super) fn directed(heading: &str, better: Option<Better>) -> String {
+    match better {
+        Some(better) => format!("{heading} {}", better.arrow()),
+        None => heading.to_owned(),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Tables for README files and issues.
 
-use super::{Cell, Column, Marks, Table};
+use super::{Cell, Column, Marks, Table, directed};
 
 const MARKS: Marks = Marks { best: ("**", "**"), change: ("⁺", "⁻"), deviation: "±" };
 
 /// The table alone.
 pub(in crate::report) fn table(table: &Table) -> String {
-    let headings = table.columns.iter().map(Column::directed_heading);
+    let headings = table.columns.iter().map(|column| directed(column.heading, column.better));
     let mut text = line(std::iter::once(table.rows_are.to_owned()).chain(headings));
     let rule = |column: &Column| if column.words { "---|" } else { "---:|" };
     text.push_str(&format!("|---|{}\n", table.columns.iter().map(rule).collect::<String>()));
