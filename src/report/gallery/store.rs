@@ -17,17 +17,10 @@ pub struct ThumbnailFile {
     part: PartFile,
     /// For messages.
     folder: PathBuf,
-    /// Where each thumbnail starts and how long its parts are.
-    places: Vec<Offsets>,
+    /// Where each thumbnail starts, and how long its image, map and truth are; no file is empty,
+    /// so that a truth of no length is none.
+    places: Vec<(u64, [usize; 3])>,
     end: u64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Offsets {
-    start: u64,
-    image: usize,
-    map: usize,
-    truth: Option<usize>,
 }
 
 impl ThumbnailFile {
@@ -41,30 +34,26 @@ impl ThumbnailFile {
     /// Adds the next thumbnail.
     pub fn push(&mut self, thumbnail: &Thumbnail) -> Result<()> {
         let Thumbnail { image, map, truth } = thumbnail;
-        self.places.push(Offsets {
-            start: self.end,
-            image: image.len(),
-            map: map.len(),
-            truth: truth.as_ref().map(Vec::len),
-        });
-        for part in [Some(image), Some(map), truth.as_ref()].into_iter().flatten() {
+        let parts = [image.as_slice(), map, truth.as_deref().unwrap_or_default()];
+        self.places.push((self.end, parts.map(<[u8]>::len)));
+        for part in parts {
             self.part.file.write_all(part).map_err(Error::file("write into", &self.folder))?;
             self.end += part.len() as u64;
         }
         Ok(())
     }
 
-    /// Reads an thumbnail back.
+    /// Reads a thumbnail back.
     pub fn get(&mut self, index: usize) -> Result<Thumbnail> {
-        let Offsets { start, image, map, truth } = self.places[index];
-        let mut parts = [image, map, truth.unwrap_or(0)].map(|length| vec![0; length]);
+        let (start, lengths) = self.places[index];
+        let mut parts = lengths.map(|length| vec![0; length]);
         let mut read = || {
             self.part.file.seek(SeekFrom::Start(start))?;
             parts.iter_mut().try_for_each(|part| self.part.file.read_exact(part))
         };
         read().map_err(Error::file("read from", &self.folder))?;
-        let [image, map, mask] = parts;
-        Ok(Thumbnail { image, map, truth: truth.map(|_| mask) })
+        let [image, map, truth] = parts;
+        Ok(Thumbnail { image, map, truth: Some(truth).filter(|file| !file.is_empty()) })
     }
 }
 

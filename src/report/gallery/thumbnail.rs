@@ -1,7 +1,7 @@
 //! One image, its truth and its map, small enough to be put on a page.
 
 use image::{
-    ExtendedColorType, GrayImage, ImageEncoder,
+    GrayImage,
     codecs::png::PngEncoder,
     imageops::{self, FilterType},
 };
@@ -36,13 +36,12 @@ impl Thumbnail {
     pub fn of(case: &Case) -> Self {
         let (width, height) = case.image.dimensions();
         let size = shrunk((width, height), SIDE);
-        let picture = thumbnail(&case.image, SIDE);
         let levels = case.map.iter().map(|score| (score * 255.0).round() as u8).collect();
         let map = GrayImage::from_raw(width, height, levels).expect("a score for each pixel");
         let map = imageops::resize(&map, size.0, size.1, FilterType::Triangle);
         Self {
-            image: encode_jpeg(&picture, size, ExtendedColorType::Rgb8, IMAGE_BYTES),
-            map: encode_jpeg(&map, size, ExtendedColorType::L8, MAP_BYTES),
+            image: encode_jpeg(&thumbnail(&case.image, SIDE), IMAGE_BYTES),
+            map: encode_jpeg(&map, MAP_BYTES),
             truth: case.truth.as_ref().map(|truth| png(&shrunk_truth(truth, size))),
         }
     }
@@ -66,9 +65,8 @@ fn shrunk_truth(truth: &Mask, (width, height): (u32, u32)) -> GrayImage {
 
 fn png(image: &GrayImage) -> Vec<u8> {
     let mut bytes = Vec::new();
-    PngEncoder::new(&mut bytes)
-        .write_image(image, image.width(), image.height(), ExtendedColorType::L8)
-        .expect("a grey image in memory can be written to memory");
+    let encoder = PngEncoder::new(&mut bytes);
+    image.write_with_encoder(encoder).expect("an image in memory can be written to memory");
     bytes
 }
 
