@@ -1,11 +1,10 @@
 //! Curves: training losses, errors, precision against recall.
 //!
-//! A [`Chart`] is data, a [`Grid`] puts charts side by side, and `draw` makes SVG of them.
+//! A [`Chart`] is data, of which `draw` makes SVG.
 //! Numbers that cannot be drawn (NaN, infinite) leave a gap, a point between two gaps is a dot,
 //! and a chart without data shows its axes.
 //!
 //! [`Chart`]: crate::report::chart::Chart
-//! [`Grid`]: crate::report::chart::Grid
 
 mod axis;
 mod draw;
@@ -63,15 +62,6 @@ pub struct Chart {
     pub y_range: Option<(f64, f64)>,
 }
 
-/// Charts on one page, side by side in rows of `columns`; their axes line up.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Grid {
-    /// Number of charts in a row; 1 stacks them.
-    pub columns: usize,
-    /// The charts, row by row.
-    pub charts: Vec<Chart>,
-}
-
 impl Style {
     /// The style of the `index`-th curve: the first 28 all differ.
     pub(super) fn nth(index: usize) -> Self {
@@ -111,17 +101,20 @@ impl Chart {
         self.marks.push(Mark { name: name.into(), x });
     }
 
-    /// The chart `width` pixels wide, its data `data_height` pixels high.
-    pub fn draw(&self, width: f32, data_height: f32) -> Svg {
-        draw::grid(1, std::slice::from_ref(self), width, data_height)
+    /// The chart, so many pixels wide and its data so many high.
+    pub fn draw(&self, size: (f32, f32)) -> Svg {
+        draw::grid(1, std::slice::from_ref(self), size)
     }
 }
 
-impl Grid {
-    /// The charts, each `width` pixels wide and its data `data_height` pixels high.
-    pub fn draw(&self, width: f32, data_height: f32) -> Svg {
-        draw::grid(self.columns, &self.charts, width, data_height)
-    }
+/// Charts of equal size in a row; their axes line up.
+pub fn side_by_side(charts: &[Chart], size: (f32, f32)) -> Svg {
+    draw::grid(charts.len(), charts, size)
+}
+
+/// Charts of equal size under each other; their axes line up.
+pub fn stacked(charts: &[Chart], size: (f32, f32)) -> Svg {
+    draw::grid(1, charts, size)
 }
 
 #[cfg(test)]

@@ -46,15 +46,13 @@ mod svg;
 pub mod table;
 /// Rows for spreadsheets and text.
 pub mod tables;
-/// How a run has gone so far.
-mod training;
 /// What a reader of scores should be told.
 mod warnings;
 
 pub use confusion::confusion_matrix;
 pub use document::{Conditions, Report, Training};
+pub use figures::training_curves;
 pub use folder::Folder;
 pub use headline::{Headline, headline, percent};
 pub use svg::Svg;
-pub use training::training_curves;
 pub use warnings::{Warning, warnings};

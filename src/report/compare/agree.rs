@@ -18,7 +18,7 @@ const FACTS: [(&str, Fact); 8] = [
     ("classes", |report| Some(report.class_names().join(", "))),
     ("foreground of the truth", |report| Some(name_of(&report.conditions.truth_rule))),
     ("threshold", |report| Some(threshold(report))),
-    ("class of class-dependent masks", |report| Some(mask_class(report).to_owned())),
+    ("class of class-dependent masks", |report| Some(report.conditions.mask_class().to_owned())),
     ("Dice of two empty masks", |report| Some(name_of(&report.evaluation.scores.protocol.empty))),
     // Maps that were not refined go beside refined ones; that is the point of a table.
     ("CRF", |report| report.conditions.crf.map(|crf| crf.name().to_owned())),
@@ -47,7 +47,7 @@ pub(super) fn conditions(entries: &[Entry]) -> Result<Vec<String>> {
             scores.images_with_truth
         ),
         format!("threshold {}", threshold(&entries[0].report)),
-        format!("class-dependent masks are of the {}", mask_class(&entries[0].report)),
+        format!("class-dependent masks are of the {}", conditions.mask_class()),
     ];
     let crf = entries.iter().find_map(|entry| entry.report.conditions.crf);
     sentences
@@ -102,8 +102,4 @@ fn images(report: &Report) -> String {
 
 fn threshold(report: &Report) -> String {
     report.evaluation.scores.protocol.threshold.rule().to_string()
-}
-
-fn mask_class(report: &Report) -> &'static str {
-    if report.conditions.oracle_label { "true class (oracle)" } else { "predicted class" }
 }

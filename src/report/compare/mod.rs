@@ -81,7 +81,7 @@ impl Comparison {
             Format::Markdown => self.markdown(),
             Format::Csv => csv::document(&self.tables),
             Format::Latex => latex::document(&self.tables, &self.conditions, &reading(self)),
-            Format::Html => html::page(self, &html::Pictures::default()),
+            Format::Html => html::page(self, &[], &[]),
         }
     }
 

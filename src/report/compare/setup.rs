@@ -84,10 +84,11 @@ impl Setup {
         let method = entry.report.method.as_str();
         let rounds = entry.report.settings.as_deref().map(|settings| settings.erase.rounds);
         let rounds = rounds.filter(|_| method == "minmax");
+        let (role, title) = known(method);
         Self {
-            title: title(method, rounds),
+            title: rounds.map_or_else(|| title.to_owned(), |u| format!("{title} (u = {u})")),
             name: entry.name.clone(),
-            role: role(method),
+            role,
             rounds,
             plain: Vec::new(),
             refined: Vec::new(),
@@ -176,33 +177,23 @@ impl Role {
     }
 }
 
-fn role(method: &str) -> Role {
+/// What a method is to the others, and what the paper calls it.
+fn known(method: &str) -> (Role, &str) {
     match method {
-        "minmax" | "probe" => Role::Ours,
-        "unet" => Role::UpperBound,
-        _ if UNTRAINED.contains(&method) => Role::Trivial,
-        _ => Role::Baseline,
+        "minmax" => (Role::Ours, "Ours"),
+        "probe" => (Role::Ours, "Ours (probe)"),
+        "unet" => (Role::UpperBound, "U-Net (full supervision)"),
+        "all-ones" => (Role::Trivial, "All-ones (trivial)"),
+        "centre-gaussian" => (Role::Trivial, "Centre Gaussian (trivial)"),
+        _ if UNTRAINED.contains(&method) => (Role::Trivial, method),
+        "cam-avg" => (Role::Baseline, "CAM-Avg"),
+        "cam-max" => (Role::Baseline, "CAM-Max"),
+        "cam-lse" => (Role::Baseline, "CAM-LSE"),
+        "wildcat" => (Role::Baseline, "Wildcat"),
+        "deep-mil" => (Role::Baseline, "Deep MIL"),
+        "grad-cam" => (Role::Baseline, "Grad-CAM"),
+        "grad-cam++" => (Role::Baseline, "Grad-CAM++"),
+        "layer-cam" => (Role::Baseline, "LayerCAM"),
+        other => (Role::Baseline, other),
     }
-}
-
-/// What the paper calls a method.
-fn title(method: &str, rounds: Option<usize>) -> String {
-    let title = match (method, rounds) {
-        ("minmax", Some(rounds)) => return format!("Ours (u = {rounds})"),
-        ("minmax", None) => "Ours",
-        ("probe", _) => "Ours (probe)",
-        ("all-ones", _) => "All-ones (trivial)",
-        ("centre-gaussian", _) => "Centre Gaussian (trivial)",
-        ("unet", _) => "U-Net (full supervision)",
-        ("cam-avg", _) => "CAM-Avg",
-        ("cam-max", _) => "CAM-Max",
-        ("cam-lse", _) => "CAM-LSE",
-        ("wildcat", _) => "Wildcat",
-        ("deep-mil", _) => "Deep MIL",
-        ("grad-cam", _) => "Grad-CAM",
-        ("grad-cam++", _) => "Grad-CAM++",
-        ("layer-cam", _) => "LayerCAM",
-        (other, _) => other,
-    };
-    title.to_owned()
 }
