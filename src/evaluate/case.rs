@@ -85,9 +85,7 @@ pub(super) fn score(task: &EvaluationTask<'_>, job: Job<'_>) -> Result<(Case, Im
         boxes: &sample.truth.boxes,
     };
     let mut summary = ImageSummary::of(&case, &task.protocol).map_err(|error| unusable(&error))?;
-    if let Some(features) = &features {
-        summary = summary.with_sides(Sides::pool(&scores, features));
-    }
+    summary.sides = features.map(|features| Sides::pool(&scores, &features));
     Ok((Case { index, image, map, truth }, summary))
 }
 
