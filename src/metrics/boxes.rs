@@ -113,7 +113,7 @@ fn by_level(map: &ScoreMap<'_>) -> (Vec<u32>, [usize; LEVELS]) {
 fn overlaps(growth: &mut Growth, boxes: &[PixelBox]) -> (f32, f32) {
     let mut largest = None;
     let mut best = 0.0_f32;
-    growth.for_each(|region: &mut Region| {
+    growth.regions.for_each(|region: &mut Region| {
         let overlap = region.overlap.unwrap_or_else(|| nearest(&region.bounds(), boxes));
         region.overlap = Some(overlap);
         best = best.max(overlap);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AveragedCurve, BoxAccuracy, BoxAccuracyCurve, ClassRow, Confusion, Curve, Curves, Decidability,
-    ImageRow, ImageSummary, Interval, PixelCounts, PixelHistogram, PixelScores, Protocol, Scores,
+    ImageRow, ImageSummary, Interval, PixelCounts, PixelScores, Protocol, ScoreHistogram, Scores,
     Sweep, SweepCurve, Trivial, summary::PixelSummary,
 };
 
@@ -26,7 +26,7 @@ pub struct Evaluator {
     classifier: Confusion,
     localizer: Confusion,
     pooled: PixelCounts,
-    histogram: PixelHistogram,
+    histogram: ScoreHistogram,
     sweep: Sweep,
     foreground: AveragedCurve,
     background: AveragedCurve,
@@ -70,7 +70,7 @@ impl Evaluator {
             classifier: Confusion::new(classes.len()),
             localizer: Confusion::new(classes.len()),
             pooled: PixelCounts::default(),
-            histogram: PixelHistogram::default(),
+            histogram: ScoreHistogram::default(),
             sweep: Sweep::new(protocol.empty),
             foreground: AveragedCurve::default(),
             background: AveragedCurve::default(),
@@ -167,7 +167,7 @@ impl Evaluator {
             inverted: mean(&self.column(ImageRow::inverted)),
             covered_area: mean(&self.column(|row| row.covered_area)),
             true_area: mean(&self.column(|row| row.true_area)),
-            pxap: self.histogram.compute(),
+            pxap: self.histogram.average_precision(),
             max_box_acc: boxes.map(BoxAccuracyCurve::max_box_acc),
             max_box_acc_v2: boxes.map(BoxAccuracyCurve::max_box_acc_v2),
             gt_known_localization: mean(&self.column(ImageRow::localized)),

@@ -41,7 +41,7 @@ pub use component::{Component, PixelRun, RegionPixels, boxes_at, components, pie
 pub use counts::{EmptyRule, PixelCounts, PixelScores};
 pub use curve::{AveragedCurve, Curve, Curves, ImageCurves};
 pub use evaluator::{Evaluation, Evaluator};
-pub use histogram::{PixelHistogram, ScoreHistogram};
+pub use histogram::ScoreHistogram;
 pub use score_map::{ScoreMap, ScoreMapError};
 pub use scores::{ClassRow, ImageRow, Scores};
 pub use sides::{FeatureGrid, Sides};

@@ -60,7 +60,7 @@ pub struct ImageSummary {
     pub(super) pixels: Option<PixelSummary>,
     pub(super) boxes: Option<BoxSummary>,
     /// Features under the map and beside it, if decidability is asked for.
-    pub(super) sides: Option<Sides>,
+    pub sides: Option<Sides>,
 }
 
 /// What the pixels of one image contribute.
@@ -129,11 +129,6 @@ impl ImageSummary {
             box_iou: boxes.as_ref().map(|(_, overlap)| 100.0 * f64::from(*overlap)),
         };
         Ok(Self { row, pixels, boxes: boxes.map(|(boxes, _)| boxes), sides: None })
-    }
-
-    /// The same image, with what decidability is told from.
-    pub fn with_sides(self, sides: Sides) -> Self {
-        Self { sides: Some(sides), ..self }
     }
 }
 
