@@ -1,19 +1,7 @@
 //! What was found, drawn on the image it was found in.
 //!
-//! | picture | what it shows |
-//! |---|---|
-//! | [`heat_map`] | scores from dark (0) to pale yellow (1), over the image in grey |
-//! | [`tint`] | a binary mask in one colour, half transparent |
-//! | [`annotated`] | a predicted mask with its contour, and what the image was taken for |
-//! | [`agreement`] | true positives green, false positives vermilion, false negatives blue, on grey |
-//!
 //! Maps and masks have the size of their image, row by row; another size is a
 //! mistake of the caller and panics.
-//!
-//! [`heat_map`]: crate::report::overlay::heat_map
-//! [`tint`]: crate::report::overlay::tint
-//! [`annotated`]: crate::report::overlay::annotated
-//! [`agreement`]: crate::report::overlay::agreement
 
 pub(super) mod colour_map;
 
