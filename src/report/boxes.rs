@@ -67,7 +67,7 @@ impl ImageRegions<'_> {
             let [x0, y0, x1, y1] = corners(region);
             let outer = vec![[x0, y0], [x1, y0], [x1, y1], [x0, y1]];
             let rectangle = geojson::geometry(&[Polygon { outer, holes: Vec::new() }]);
-            geojson::feature(rectangle, region.pixels, region.score, about)
+            geojson::feature(rectangle, region, about)
         };
         geojson::collection(&self.regions.iter().map(feature).collect::<Vec<Value>>())
     }

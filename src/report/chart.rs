@@ -34,15 +34,6 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
-/// A vertical line at a remarkable place, such as the best epoch.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Mark {
-    /// Its name in the legend.
-    pub name: String,
-    /// Where it stands.
-    pub x: f64,
-}
-
 /// Curves over common axes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Chart {
@@ -54,8 +45,8 @@ pub struct Chart {
     pub y_label: String,
     /// The curves, in the legend's order.
     pub series: Vec<Series>,
-    /// Vertical lines, named in the legend after the curves.
-    pub marks: Vec<Mark>,
+    /// Vertical lines at remarkable places, such as the best epoch, with their names in the legend.
+    pub marks: Vec<(String, f64)>,
     /// What the horizontal axis shows; by default, all data.
     pub x_range: Option<(f64, f64)>,
     /// What the vertical axis shows; by default, all data, rounded to ticks.
@@ -98,7 +89,7 @@ impl Chart {
 
     /// Adds a grey vertical line.
     pub fn mark(&mut self, name: impl Into<String>, x: f64) {
-        self.marks.push(Mark { name: name.into(), x });
+        self.marks.push((name.into(), x));
     }
 
     /// The chart, so many pixels wide and its data so many high.

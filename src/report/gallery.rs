@@ -4,11 +4,11 @@
 //! scored. Each is made small as it passes and put on disk; the chosen ones are
 //! read back. So a split of any length needs the memory of a few images.
 
-mod store;
 mod thumbnail;
 
-pub use store::ThumbnailFile;
-pub use thumbnail::Thumbnail;
+pub use thumbnail::{Thumbnail, ThumbnailFile};
+
+use serde::Serialize;
 
 use crate::metrics::ImageRow;
 
@@ -16,7 +16,8 @@ use crate::metrics::ImageRow;
 pub const MOST_SHOWN: usize = 120;
 
 /// Where an image stands among all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Standing {
     /// Among the lowest scores.
     Worst,
@@ -26,18 +27,6 @@ pub enum Standing {
     Best,
     /// Not scored: there is no truth.
     Unscored,
-}
-
-impl Standing {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Worst => "worst",
-            Self::Median => "median",
-            Self::Best => "best",
-            Self::Unscored => "unscored",
-        }
-    }
 }
 
 /// Chooses what is shown of a split, worst first: everything, or a third each of the worst,

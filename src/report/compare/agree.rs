@@ -1,5 +1,7 @@
 //! Whether reports were measured alike.
 
+use std::collections::BTreeSet;
+
 use super::Entry;
 use crate::{
     digest::Digest,
@@ -35,15 +37,13 @@ pub(super) fn conditions(entries: &[Entry]) -> Result<Vec<String>> {
     }
     let Report { split, conditions, evaluation, .. } = &entries[0].report;
     // The images are the same; one dataset may have been given by several paths.
-    let mut data: Vec<String> = entries.iter().map(|entry| entry.report.dataset_name()).collect();
-    data.sort_unstable();
-    data.dedup();
+    let data: BTreeSet<String> = entries.iter().map(|entry| entry.report.dataset_name()).collect();
     let scores = &evaluation.scores;
     let mut sentences = vec![
         format!(
             "{} {split} images of {}, {} of them with masks",
             scores.images,
-            data.join(" and "),
+            Vec::from_iter(data).join(" and "),
             scores.images_with_truth
         ),
         format!("threshold {}", threshold(&entries[0].report)),
@@ -52,12 +52,10 @@ pub(super) fn conditions(entries: &[Entry]) -> Result<Vec<String>> {
     let crf = entries.iter().find_map(|entry| entry.report.conditions.crf);
     sentences
         .extend(crf.map(|crf| format!("CRF preset {}, where a table has it", Preset::name(crf))));
-    let mut networks: Vec<&str> =
+    let networks: BTreeSet<&str> =
         entries.iter().filter_map(|entry| entry.report.conditions.backbone.as_deref()).collect();
-    networks.sort_unstable();
-    networks.dedup();
     if !networks.is_empty() {
-        sentences.push(format!("backbone {}", networks.join(" or ")));
+        sentences.push(format!("backbone {}", Vec::from_iter(networks).join(" or ")));
     }
     if conditions.oracle_label {
         sentences.push("every method was told the true class (oracle)".to_owned());

@@ -1,5 +1,7 @@
 //! The tables of the paper.
 
+use std::collections::BTreeSet;
+
 use super::{Role, Setup};
 use crate::{
     metrics::{Scores, Spread},
@@ -125,10 +127,8 @@ fn diagnosis(setups: &[Setup]) -> Table {
 /// Whether decidability was measured, and from the same features wherever it was.
 fn told_alike(setups: &[Setup]) -> bool {
     let entries = setups.iter().flat_map(|setup| &setup.plain);
-    let mut features: Vec<&str> =
+    let features: BTreeSet<&str> =
         entries.filter_map(|entry| entry.report.conditions.features.as_deref()).collect();
-    features.sort_unstable();
-    features.dedup();
     features.len() == 1
 }
 
