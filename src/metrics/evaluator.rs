@@ -28,9 +28,8 @@ pub struct Evaluator {
     pooled: PixelCounts,
     histogram: ScoreHistogram,
     sweep: Sweep,
-    foreground: AveragedCurve,
-    background: AveragedCurve,
-    roc: AveragedCurve,
+    /// Precision and recall of foreground and background, and the ROC curve.
+    curves: [AveragedCurve; 3],
     boxes: BoxAccuracy,
     /// Features under the map and beside it, with the label, of the images that have them.
     foregrounds: Vec<Vec<f32>>,
@@ -72,9 +71,7 @@ impl Evaluator {
             pooled: PixelCounts::default(),
             histogram: ScoreHistogram::default(),
             sweep: Sweep::new(protocol.empty),
-            foreground: AveragedCurve::default(),
-            background: AveragedCurve::default(),
-            roc: AveragedCurve::default(),
+            curves: Default::default(),
             boxes: BoxAccuracy::default(),
             foregrounds: Vec::new(),
             backgrounds: Vec::new(),
@@ -116,11 +113,8 @@ impl Evaluator {
         self.histogram.accumulate(histogram);
         self.sweep.accumulate(histogram);
         if let Some(curves) = curves {
-            for (sum, curve) in [
-                (&mut self.foreground, &curves.foreground),
-                (&mut self.background, &curves.background),
-                (&mut self.roc, &curves.roc),
-            ] {
+            let curves = [&curves.foreground, &curves.background, &curves.roc];
+            for (sum, curve) in self.curves.iter_mut().zip(curves) {
                 curve.iter().for_each(|curve| sum.accumulate(curve));
             }
         }
@@ -128,11 +122,9 @@ impl Evaluator {
 
     /// The scores of all images so far.
     pub fn compute(self) -> Evaluation {
-        let curves = Curves {
-            precision_recall_foreground: self.foreground.compute(),
-            precision_recall_background: self.background.compute(),
-            roc: self.roc.compute(),
-        };
+        let [precision_recall_foreground, precision_recall_background, roc] =
+            self.curves.each_ref().map(AveragedCurve::compute);
+        let curves = Curves { precision_recall_foreground, precision_recall_background, roc };
         let box_accuracy = self.boxes.compute();
         Evaluation {
             scores: self.scores(&curves, box_accuracy.as_ref()),

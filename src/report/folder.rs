@@ -75,7 +75,7 @@ impl Folder {
             .into_iter()
             .map(|(index, standing)| {
                 let thumbnail = self.thumbnails.get(index)?;
-                Ok(Shown { row: &images[index], standing, thumbnail })
+                Ok(Shown::new(&images[index], standing, &thumbnail))
             })
             .collect::<Result<_>>()?;
         let drawn = figures(report);

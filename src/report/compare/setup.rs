@@ -134,12 +134,7 @@ impl Setup {
 
     /// A score over the seeds.
     pub(super) fn score(&self, score: fn(&Scores) -> Option<f64>) -> Option<Spread> {
-        Spread::of(self.plain.iter().map(|entry| score(&entry.report.evaluation.scores)))
-    }
-
-    /// A score after the CRF, over the seeds.
-    pub(super) fn refined_score(&self, score: fn(&Scores) -> Option<f64>) -> Option<Spread> {
-        Spread::of(self.refined.iter().map(|entry| score(&entry.report.evaluation.scores)))
+        spread(&self.plain, score)
     }
 
     /// A score without and with the CRF, over the seeds that have both.
@@ -158,6 +153,11 @@ impl Setup {
             |side: fn(&(f64, f64)) -> f64| Spread::of(pairs.iter().map(|pair| Some(side(pair))));
         Some((mean(|pair| pair.0)?.mean, mean(|pair| pair.1)?.mean))
     }
+}
+
+/// A score over reports.
+pub(super) fn spread(entries: &[Entry], score: fn(&Scores) -> Option<f64>) -> Option<Spread> {
+    Spread::of(entries.iter().map(|entry| score(&entry.report.evaluation.scores)))
 }
 
 impl Role {

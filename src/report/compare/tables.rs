@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Role, Setup};
+use super::{Role, Setup, setup::spread};
 use crate::{
     metrics::{Scores, Spread},
     report::{
@@ -64,7 +64,7 @@ fn with_crf(setups: &[Setup]) -> Table {
         let cell = |(column, score): &Measure| {
             let pair = setup.paired(*score);
             let change = pair.and_then(|(before, after)| Change::of(before, after, column));
-            Cell { change, ..setup.refined_score(*score).into() }
+            Cell { change, ..spread(&setup.refined, *score).into() }
         };
         row(setup, measures.iter().map(cell).collect())
     };
@@ -134,18 +134,17 @@ fn told_alike(setups: &[Setup]) -> bool {
 
 /// What training took; of ours also how many times the time without erasing.
 fn time(setups: &[Setup]) -> Table {
-    let spread = |setup: &Setup, of: fn(&Training) -> f64| {
-        let trained = |entry: &&super::Entry| entry.report.conditions.trained_in.is_none();
+    let trained = |setup: &Setup, of: fn(&Training) -> f64| {
         let entries = if setup.plain.is_empty() { &setup.refined } else { &setup.plain };
-        let entries = entries.iter().filter(trained);
-        Spread::of(entries.map(|entry| entry.report.training.as_ref().map(of)))
+        let own = entries.iter().filter(|entry| entry.report.conditions.trained_in.is_none());
+        Spread::of(own.map(|entry| entry.report.training.as_ref().map(of)))
     };
     let without = setups.iter().find(|setup| setup.rounds == Some(0));
-    let without = without.and_then(|setup| spread(setup, |training| training.seconds));
+    let without = without.and_then(|setup| trained(setup, |training| training.seconds));
     let row = |setup: &Setup| {
-        let minutes = spread(setup, |training| training.seconds / 60.0);
-        let per_epoch = spread(setup, |training| training.seconds / training.epochs.max(1) as f64);
-        let epochs = spread(setup, |training| training.epochs as f64);
+        let minutes = trained(setup, |training| training.seconds / 60.0);
+        let per_epoch = trained(setup, |training| training.seconds / training.epochs.max(1) as f64);
+        let epochs = trained(setup, |training| training.epochs as f64);
         let epochs =
             epochs.map(|all| Spread { deviation: all.deviation.filter(|d| *d > 0.0), ..all });
         let ratio = minutes.zip(without).filter(|_| setup.role == Role::Ours);
