@@ -16,7 +16,7 @@ const LARGEST_CELL: f32 = 72.0;
 ///
 /// Cells are shaded by their share of their row. Names and numbers are left out where there are
 /// too many classes to read them.
-pub fn confusion_matrix(confusion: &Confusion, classes: &[&str]) -> Svg {
+pub(super) fn confusion_matrix(confusion: &Confusion, classes: &[&str]) -> Svg {
     let count = classes.len().max(1) as f32;
     let longest = classes.iter().map(|name| text_width(name)).fold(0.0, f32::max);
     let names = longest.min(LONGEST_NAME) + GAP;

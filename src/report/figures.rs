@@ -16,22 +16,21 @@ const SIZE: (f32, f32) = (440.0, 270.0);
 
 /// Drawings that belong together.
 #[derive(Debug, Clone)]
-pub struct Figure {
+pub(super) struct Figure {
     /// Name of its file, without ending.
-    pub name: &'static str,
-    /// What it shows.
-    pub caption: &'static str,
+    pub(super) name: &'static str,
+    pub(super) caption: &'static str,
     /// All of it, for a file.
-    pub drawing: Svg,
+    pub(super) drawing: Svg,
     /// Its parts, which a page lays out as it has room.
     pub(super) parts: Vec<Svg>,
 }
 
 /// The names of all figures, whether a report has them or not.
-pub const NAMES: [&str; 4] = ["precision_recall", "roc", "threshold", "confusion"];
+pub(super) const NAMES: [&str; 4] = ["precision_recall", "roc", "threshold", "confusion"];
 
 /// The figures that a report has numbers for.
-pub fn figures(report: &Report) -> Vec<Figure> {
+pub(super) fn figures(report: &Report) -> Vec<Figure> {
     let evaluation = &report.evaluation;
     let curves = [(report.method.as_str(), &evaluation.curves)];
     let mut figures = Vec::new();
@@ -70,7 +69,7 @@ fn whole(name: &'static str, caption: &'static str, drawing: Svg) -> Figure {
 
 /// Averaged precision-recall curves of several methods on one split: foreground and background
 /// side by side. Precision at chance is the share of pixels that are such.
-pub fn precision_recall(methods: &[(&str, &Curves)], scores: &Scores) -> [Chart; 2] {
+pub(super) fn precision_recall(methods: &[(&str, &Curves)], scores: &Scores) -> [Chart; 2] {
     let side = |title: &str, curve: fn(&Curves) -> Option<&Curve>, chance: Option<f64>| {
         let mut chart = averaged(title, ("recall", "precision"), methods, curve);
         if let Some(chance) = chance.filter(|_| !chart.series.is_empty()) {

@@ -6,24 +6,21 @@
 
 mod thumbnail;
 
-pub use thumbnail::{Thumbnail, ThumbnailFile};
+pub(super) use thumbnail::{Thumbnail, ThumbnailFile};
 
 use serde::Serialize;
 
 use crate::metrics::ImageRow;
 
 /// At most this many images are shown: a third each of the worst, the median and the best.
-pub const MOST_SHOWN: usize = 120;
+pub(super) const MOST_SHOWN: usize = 120;
 
 /// Where an image stands among all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Standing {
-    /// Among the lowest scores.
+pub(super) enum Standing {
     Worst,
-    /// Around the median.
     Median,
-    /// Among the highest scores.
     Best,
     /// Not scored: there is no truth.
     Unscored,
@@ -33,7 +30,7 @@ pub enum Standing {
 /// the median and the best. Images without truth come last, if there is room.
 ///
 /// The order is that of the mean of F1⁺ and F1⁻; of equals, that of the split.
-pub fn choose(images: &[ImageRow], most: usize) -> Vec<(usize, Standing)> {
+pub(super) fn choose(images: &[ImageRow], most: usize) -> Vec<(usize, Standing)> {
     let score = |index: &usize| images[*index].pixels.f1_mean();
     let (mut scored, unscored): (Vec<usize>, Vec<usize>) =
         (0..images.len()).partition(|index| score(index).is_some());

@@ -47,7 +47,7 @@ impl Headline {
 }
 
 /// A score, or a dash where it does not exist.
-pub fn percent(score: Option<f64>) -> String {
+pub(super) fn percent(score: Option<f64>) -> String {
     score.map_or_else(|| "-".to_owned(), |score| format!("{score:.2}"))
 }
 

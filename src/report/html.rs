@@ -26,7 +26,7 @@ const SCRIPT: &str = include_str!("html/page.js");
 
 /// An image of the gallery, as the script has it.
 #[derive(Serialize)]
-pub struct Shown<'a> {
+pub(super) struct Shown<'a> {
     id: &'a str,
     label: usize,
     predicted: Option<usize>,
@@ -42,7 +42,7 @@ pub struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     /// An image with its scores, where it stands among all, and its picture.
-    pub fn new(row: &'a ImageRow, standing: Standing, thumbnail: &Thumbnail) -> Self {
+    pub(super) fn new(row: &'a ImageRow, standing: Standing, thumbnail: &Thumbnail) -> Self {
         let url = |kind: &str, bytes: &[u8]| {
             format!("data:image/{kind};base64,{}", base64::encode(bytes))
         };
@@ -63,7 +63,7 @@ impl<'a> Shown<'a> {
 }
 
 /// The page.
-pub fn page(report: &Report, figures: &[Figure], gallery: &[Shown<'_>]) -> String {
+pub(super) fn page(report: &Report, figures: &[Figure], gallery: &[Shown<'_>]) -> String {
     let scores = &report.evaluation.scores;
     let headline = headline(scores);
     let (first, rest) = headline.split_at(leading(&headline));

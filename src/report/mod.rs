@@ -14,27 +14,25 @@
 
 mod base64;
 pub mod boxes;
-pub mod chart;
+mod chart;
 pub mod compare;
 mod confusion;
 mod document;
-pub mod figures;
+mod figures;
 mod folder;
-pub mod gallery;
+mod gallery;
 mod headline;
-pub mod html;
+mod html;
 pub mod overlay;
 pub mod picture;
 mod spreadsheet;
 mod svg;
-pub mod table;
-pub mod tables;
+mod table;
+mod tables;
 mod warnings;
 
-pub use confusion::confusion_matrix;
 pub use document::{Conditions, Report, Training};
 pub use figures::training_curves;
 pub use folder::Folder;
-pub use headline::{Headline, headline, percent};
-pub use svg::Svg;
+pub use headline::{Headline, headline};
 pub use warnings::{Warning, warnings};

@@ -84,7 +84,7 @@ impl Default for TextStyle {
 
 /// A drawing; coordinates are in pixels from the top left corner.
 #[derive(Debug, Clone, Default)]
-pub struct Svg {
+pub(super) struct Svg {
     pub(super) width: f32,
     pub(super) height: f32,
     body: String,
@@ -97,7 +97,7 @@ impl Svg {
     }
 
     /// The drawing as a file of its own.
-    pub fn document(&self) -> String {
+    pub(super) fn document(&self) -> String {
         let background = "<rect class=\"card\" width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
         self.tagged(&format!("<style>\n{COLOURS}{CHART_STYLE}</style>\n{background}"))
     }

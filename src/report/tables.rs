@@ -13,7 +13,7 @@ use super::{
 use crate::metrics::{ClassRow, PixelScores};
 
 /// One line per image, as `metrics.csv` has it; labels by name.
-pub fn images_csv(report: &Report) -> String {
+pub(super) fn images_csv(report: &Report) -> String {
     let classes = report.class_names();
     let name = |class: Option<usize>| {
         class.map_or_else(String::new, |class| spreadsheet::name(classes[class]))
@@ -39,7 +39,7 @@ pub fn images_csv(report: &Report) -> String {
 }
 
 /// One line per class, as `classes.csv` has it.
-pub fn classes_csv(report: &Report) -> String {
+pub(super) fn classes_csv(report: &Report) -> String {
     let mut table = csv::Writer::from_writer(Vec::new());
     for row in &report.evaluation.classes {
         let named = ClassRow { class: spreadsheet::name(&row.class), ..row.clone() };
@@ -49,7 +49,7 @@ pub fn classes_csv(report: &Report) -> String {
 }
 
 /// The report as `report.md` has it.
-pub fn markdown(report: &Report) -> String {
+pub(super) fn markdown(report: &Report) -> String {
     let (subject, data) = (escape(&report.subject()), escape(&report.dataset_name()));
     let scores = &report.evaluation.scores;
     let mut text = format!(

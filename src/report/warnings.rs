@@ -1,6 +1,6 @@
 //! What a reader of scores should be told, and what to try.
 
-use super::{Report, percent};
+use super::{Report, headline::percent};
 use crate::{
     metrics::{Interval, PixelScores, Scores, Trivial},
     predict::UNTRAINED,

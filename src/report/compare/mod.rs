@@ -19,10 +19,10 @@ mod tables;
 
 use std::path::{Path, PathBuf};
 
+use self::setup::{Role, Setup};
 pub use self::{
     entry::{Entry, open},
     folder::write,
-    setup::{Role, Setup},
 };
 use crate::{
     data::{Dataset, OpenOptions, split::cut_validation},
@@ -46,11 +46,11 @@ pub fn is_shown(index: usize, images: usize) -> bool {
 #[derive(Debug, Clone)]
 pub struct Comparison {
     /// How all of them were measured, a sentence each.
-    pub conditions: Vec<String>,
+    conditions: Vec<String>,
     /// What is compared, in the order of the tables.
-    pub setups: Vec<Setup>,
+    setups: Vec<Setup>,
     /// The tables of the paper, as far as there are numbers for them.
-    pub tables: Vec<Table>,
+    tables: Vec<Table>,
 }
 
 /// A form that tables can be written in.

@@ -11,7 +11,7 @@ use crate::{
 
 /// What a row is to the others; rows are ordered by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
+pub(super) enum Role {
     /// A rule that ignores the image.
     Trivial,
     /// Learns from labels.
@@ -24,19 +24,18 @@ pub enum Role {
 
 /// The runs of one set-up.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub(super) struct Setup {
     /// What tables call it.
-    pub title: String,
+    pub(super) title: String,
     /// What its runs are called.
-    pub name: String,
-    /// What it is to the others.
-    pub role: Role,
+    pub(super) name: String,
+    pub(super) role: Role,
     /// Rounds of erasing, if it is ours.
-    pub rounds: Option<usize>,
+    pub(super) rounds: Option<usize>,
     /// Reports on its maps, one per seed.
-    pub plain: Vec<Entry>,
+    pub(super) plain: Vec<Entry>,
     /// Reports on its maps after the CRF, one per seed.
-    pub refined: Vec<Entry>,
+    pub(super) refined: Vec<Entry>,
 }
 
 /// Groups reports into set-ups, in the order of their roles, ours by rounds, and then as given.
@@ -115,13 +114,13 @@ impl Setup {
     }
 
     /// A report on the set-up: of the first seed, without the CRF if there is one.
-    pub fn first(&self) -> &Entry {
+    pub(super) fn first(&self) -> &Entry {
         let mut entries = self.plain.iter().chain(&self.refined);
         entries.next().expect("a set-up has at least the report it was made for")
     }
 
     /// The title without what it says about the role, for pictures.
-    pub fn short_title(&self) -> &str {
+    pub(super) fn short_title(&self) -> &str {
         let end =
             [" (trivial)", " (full supervision)"].iter().find_map(|mark| self.title.find(mark));
         &self.title[..end.unwrap_or(self.title.len())]
@@ -162,12 +161,11 @@ pub(super) fn spread(entries: &[Entry], score: fn(&Scores) -> Option<f64>) -> Op
 
 impl Role {
     /// Whether it can be the best: what learns from labels can.
-    pub fn competes(self) -> bool {
+    pub(super) fn competes(self) -> bool {
         matches!(self, Self::Baseline | Self::Ours)
     }
 
-    /// The word for it.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Trivial => "trivial",
             Self::Baseline => "baseline",

@@ -28,20 +28,19 @@ const MAP_BYTES: usize = 4_000;
 /// Stands for a pixel that the truth ignores; foreground is 255, background 0.
 const IGNORED: u8 = 128;
 
-/// Files of one size, in memory.
+/// Files of one size, in memory: image and map as JPEG, truth as PNG.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Thumbnail {
-    /// The image, as JPEG.
-    pub image: Vec<u8>,
-    /// The score map, as grey JPEG: 255 is 1.
-    pub map: Vec<u8>,
-    /// The truth, as grey PNG: 255 is foreground, 128 ignored; none if it is not known.
-    pub truth: Option<Vec<u8>>,
+pub(in crate::report) struct Thumbnail {
+    pub(in crate::report) image: Vec<u8>,
+    /// The score map, in grey: 255 is 1.
+    pub(in crate::report) map: Vec<u8>,
+    /// The truth, in grey: 255 is foreground, 128 ignored; none if it is not known.
+    pub(in crate::report) truth: Option<Vec<u8>>,
 }
 
 impl Thumbnail {
     /// Makes an image small.
-    pub fn of(case: &Case) -> Self {
+    pub(in crate::report) fn of(case: &Case) -> Self {
         let (width, height) = case.image.dimensions();
         let size = shrunk((width, height), SIDE);
         let levels = case.map.iter().map(|score| (score * 255.0).round() as u8).collect();
@@ -80,7 +79,7 @@ fn png(image: &GrayImage) -> Vec<u8> {
 
 /// A file of thumbnails, in the order of the split; it is removed with this value.
 #[derive(Debug)]
-pub struct ThumbnailFile {
+pub(in crate::report) struct ThumbnailFile {
     part: PartFile,
     /// For messages.
     folder: PathBuf,
@@ -92,14 +91,13 @@ pub struct ThumbnailFile {
 
 impl ThumbnailFile {
     /// Starts a file in a folder, under a name of its own.
-    pub fn create(folder: &Path) -> Result<Self> {
+    pub(in crate::report) fn create(folder: &Path) -> Result<Self> {
         let part = PartFile::beside(&folder.join("gallery"));
         let part = part.map_err(Error::file("write into", folder))?;
         Ok(Self { part, folder: folder.to_owned(), places: Vec::new(), end: 0 })
     }
 
-    /// Adds the next thumbnail.
-    pub fn push(&mut self, thumbnail: &Thumbnail) -> Result<()> {
+    pub(in crate::report) fn push(&mut self, thumbnail: &Thumbnail) -> Result<()> {
         let Thumbnail { image, map, truth } = thumbnail;
         let parts = [image.as_slice(), map, truth.as_deref().unwrap_or_default()];
         self.places.push((self.end, parts.map(<[u8]>::len)));
@@ -110,8 +108,7 @@ impl ThumbnailFile {
         Ok(())
     }
 
-    /// Reads a thumbnail back.
-    pub fn get(&mut self, index: usize) -> Result<Thumbnail> {
+    pub(in crate::report) fn get(&mut self, index: usize) -> Result<Thumbnail> {
         let (start, lengths) = self.places[index];
         let mut parts = lengths.map(|length| vec![0; length]);
         let mut read = || {
