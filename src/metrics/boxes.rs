@@ -28,7 +28,7 @@ pub struct BoxSummary {
 
 /// Counts images with a right box, at each threshold.
 #[derive(Debug, Clone)]
-pub struct BoxAccuracy {
+pub(super) struct BoxAccuracy {
     images: u64,
     largest: Vec<u64>,
     best: [Vec<u64>; OVERLAPS.len()],
@@ -48,7 +48,7 @@ pub struct BoxAccuracyCurve {
 }
 
 /// Intersection over union of two boxes; 0 if either is empty.
-pub fn iou(a: &PixelBox, b: &PixelBox) -> f32 {
+fn iou(a: &PixelBox, b: &PixelBox) -> f32 {
     let side = |low: f32, high: f32| (high - low).max(0.0);
     let area = |c: &PixelBox| side(c.x0, c.x1) * side(c.y0, c.y1);
     let shared = side(a.x0.max(b.x0), a.x1.min(b.x1)) * side(a.y0.max(b.y0), a.y1.min(b.y1));
@@ -133,7 +133,7 @@ impl Default for BoxAccuracy {
 
 impl BoxAccuracy {
     /// Counts one image that has a true box.
-    pub fn accumulate(&mut self, image: &BoxSummary) {
+    pub(super) fn accumulate(&mut self, image: &BoxSummary) {
         self.images += 1;
         for k in 0..LEVELS {
             self.largest[k] += u64::from(image.largest[k] >= 0.5);
@@ -144,7 +144,7 @@ impl BoxAccuracy {
     }
 
     /// The share of images with a right box at each threshold; `None` before the first image.
-    pub fn compute(&self) -> Option<BoxAccuracyCurve> {
+    pub(super) fn compute(&self) -> Option<BoxAccuracyCurve> {
         if self.images == 0 {
             return None;
         }

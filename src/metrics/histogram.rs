@@ -7,7 +7,7 @@ use crate::data::mask::Mask;
 ///
 /// Thresholds are `k / 1000`; a pixel is counted at the largest one it reaches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScoreHistogram {
+pub(super) struct ScoreHistogram {
     /// Background and foreground at each threshold.
     counts: Vec<[u64; 2]>,
 }
@@ -20,17 +20,16 @@ impl Default for ScoreHistogram {
 
 impl ScoreHistogram {
     /// The number of steps between the thresholds 0 and 1.
-    pub const STEPS: u16 = 1000;
+    pub(super) const STEPS: u16 = 1000;
 
     pub(super) const CELLS: usize = Self::STEPS as usize + 1;
 
-    /// The `k`-th threshold.
-    pub fn threshold(k: usize) -> f32 {
+    pub(super) fn threshold(k: usize) -> f32 {
         grid::threshold(k, Self::STEPS)
     }
 
     /// Counts the scored pixels of one image.
-    pub fn of(map: &ScoreMap<'_>, truth: &Mask) -> Self {
+    pub(super) fn of(map: &ScoreMap<'_>, truth: &Mask) -> Self {
         let mut histogram = Self::default();
         for (score, foreground) in map.scored(truth) {
             // The truth selects an address and not a branch.
@@ -39,15 +38,14 @@ impl ScoreHistogram {
         histogram
     }
 
-    /// Adds the pixels of another image.
-    pub fn accumulate(&mut self, image: &Self) {
+    pub(super) fn accumulate(&mut self, image: &Self) {
         for (sums, counts) in self.counts.iter_mut().zip(&image.counts) {
             *sums = [sums[0] + counts[0], sums[1] + counts[1]];
         }
     }
 
     /// The counts of the image cut at each threshold, from the highest to 0.
-    pub fn cuts(&self) -> impl Iterator<Item = (usize, PixelCounts)> + '_ {
+    pub(super) fn cuts(&self) -> impl Iterator<Item = (usize, PixelCounts)> + '_ {
         let total = |side: usize| self.counts.iter().map(|sides| sides[side]).sum();
         let mut counts = PixelCounts {
             false_negative: total(1),
@@ -66,7 +64,7 @@ impl ScoreHistogram {
     /// PxAP: the area `Σ P·ΔR` under the precision-recall steps, in percent.
     ///
     /// `None` if no image has foreground.
-    pub fn average_precision(&self) -> Option<f64> {
+    pub(super) fn average_precision(&self) -> Option<f64> {
         let total: u64 = self.counts.iter().map(|[_, right]| right).sum();
         if total == 0 {
             return None;

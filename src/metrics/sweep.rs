@@ -6,7 +6,7 @@ use super::{EmptyRule, ScoreHistogram};
 
 /// Adds up the Dice of every image at every threshold.
 #[derive(Debug, Clone)]
-pub struct Sweep {
+pub(super) struct Sweep {
     empty: EmptyRule,
     images: u64,
     foreground: Vec<f64>,
@@ -27,14 +27,12 @@ pub struct SweepCurve {
 }
 
 impl Sweep {
-    /// Nothing seen yet.
-    pub fn new(empty: EmptyRule) -> Self {
+    pub(super) fn new(empty: EmptyRule) -> Self {
         let zeros = vec![0.0; ScoreHistogram::CELLS];
         Self { empty, images: 0, foreground: zeros.clone(), background: zeros }
     }
 
-    /// Adds one image.
-    pub fn accumulate(&mut self, image: &ScoreHistogram) {
+    pub(super) fn accumulate(&mut self, image: &ScoreHistogram) {
         self.images += 1;
         for (k, counts) in image.cuts() {
             self.foreground[k] += counts.dice(self.empty);
@@ -43,7 +41,7 @@ impl Sweep {
     }
 
     /// The mean Dice at every threshold.
-    pub fn compute(&self) -> SweepCurve {
+    pub(super) fn compute(&self) -> SweepCurve {
         let mean = |sum: f64| Some(100.0 * sum / self.images as f64).filter(|m| m.is_finite());
         let side = |sums: &[f64]| sums.iter().map(|&sum| mean(sum)).collect::<Vec<_>>();
         let (f1_foreground, f1_background) = (side(&self.foreground), side(&self.background));

@@ -56,16 +56,12 @@ pub(super) fn confusion_matrix(confusion: &Confusion, classes: &[&str]) -> Svg {
             let style = TextStyle { anchor: Anchor::End, ..TextStyle::default() };
             svg.text((left - GAP, y + cell / 2.0), &name, style);
             let middle = left + (row as f32 + 0.5) * cell;
-            match upright {
-                true => {
-                    svg.text((middle, top + side + GAP / 2.0 + LINE_HEIGHT / 2.0), &name, centred)
-                }
-                false => svg.text(
-                    (middle, top + side + GAP / 2.0),
-                    &name,
-                    TextStyle { upward: true, ..style },
-                ),
-            }
+            let below_cells = top + side + GAP / 2.0;
+            let (y, style) = match upright {
+                true => (below_cells + LINE_HEIGHT / 2.0, centred),
+                false => (below_cells, TextStyle { upward: true, ..style }),
+            };
+            svg.text((middle, y), &name, style);
         }
     }
     svg

@@ -123,7 +123,8 @@ fn averaged(
 
 /// How a run has gone so far: losses above, errors below, over the epochs; as an SVG file.
 pub fn training_curves(records: &[EpochRecord]) -> String {
-    let chart = |title, unit, curves: [(&str, &dyn Fn(&EpochRecord) -> Option<f64>); 3]| {
+    type Value = fn(&EpochRecord) -> Option<f64>;
+    let chart = |title, unit, curves: [(&str, Value); 3]| {
         let mut chart = Chart::new(title, "epoch", unit);
         for (name, value) in curves {
             let point = |record: &EpochRecord| Some((record.epoch as f64, value(record)?));
@@ -138,18 +139,18 @@ pub fn training_curves(records: &[EpochRecord]) -> String {
         "Losses",
         "mean over images",
         [
-            ("localizer", &|record| Some(record.loss_localizer)),
-            ("foreground", &|record| record.loss_foreground),
-            ("background", &|record| record.loss_background),
+            ("localizer", |record| Some(record.loss_localizer)),
+            ("foreground", |record| record.loss_foreground),
+            ("background", |record| record.loss_background),
         ],
     );
     let mut errors = chart(
         "Classification error",
         "% of images",
         [
-            ("training", &|record| Some(record.train_error)),
-            ("validation", &|record| record.valid_error),
-            ("validation, localizer", &|record| record.valid_localizer_error),
+            ("training", |record| Some(record.train_error)),
+            ("validation", |record| record.valid_error),
+            ("validation, localizer", |record| record.valid_localizer_error),
         ],
     );
     if let Some(best) = records.iter().rev().find(|record| record.best) {

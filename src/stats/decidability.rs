@@ -45,7 +45,8 @@ pub struct Decidability {
 impl Decidability {
     /// Tests the features of each image averaged over foreground and background.
     ///
-    /// `None` where [`held_out`] is.
+    /// `None` where there is nothing to tell: fewer than two classes, no class with two images, or
+    /// features that are not numbers.
     pub fn of(
         foreground: &[Vec<f32>],
         background: &[Vec<f32>],
@@ -70,9 +71,8 @@ impl Decidability {
 ///
 /// Five folds that share out every class evenly, three times over; features are
 /// standardized on the images that are fitted. An image that is the only one of its class
-/// is fitted each time and never tested, since nothing could be known of it. `None` where
-/// there is nothing to tell: fewer than two classes, no class with two images, or features
-/// that are not numbers. Equal arguments give equal bytes on any number of threads.
+/// is fitted each time and never tested, since nothing could be known of it. Equal arguments
+/// give equal bytes on any number of threads.
 fn held_out(features: &[Vec<f32>], labels: &[usize], seed: u64) -> Option<HeldOut> {
     let features: Vec<&[f32]> = features.iter().map(Vec::as_slice).collect();
     cross_validated(&features, labels, &[C], REPETITIONS, seed)?.pop()

@@ -75,10 +75,9 @@ fn difference(entries: &[Entry], condition: &str, fact: Fact) -> Option<String> 
         }
     }
     let each = |(value, folders): &(String, Vec<String>)| {
-        let more = if folders.len() > 1 {
-            format!(" and {} more", folders.len() - 1)
-        } else {
-            String::new()
+        let more = match folders.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
         };
         format!("{value} in {}{more}", folders[0])
     };
