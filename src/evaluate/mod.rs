@@ -80,10 +80,7 @@ pub fn evaluate<N: Send>(
     mut keep: impl FnMut(N) -> Result<()>,
 ) -> Result<Evaluation> {
     let samples = task.dataset.split(task.split);
-    let maps = match task.source {
-        MapSource::Predictor(_) => Vec::new(),
-        MapSource::Maps(folder) => maps::find(folder, samples)?,
-    };
+    let maps = task.maps(samples)?;
     // An image that could not be read keeps its place in the order.
     let work = |job: Result<Job<'_>>| {
         let (case, summary) = score(task, job?)?;
@@ -106,8 +103,8 @@ pub fn evaluate<N: Send>(
                 }
             }
         };
-        for image in task.images(samples).images() {
-            scoring.push(image.map(|image| task.job(image, samples, &maps)));
+        for (index, image) in task.images(samples).images().enumerate() {
+            scoring.push(image.map(|image| task.job(image, &samples[index], maps.get(index))));
             while let Some(outcome) = scoring.ready() {
                 take(outcome, &mut problems)?;
             }
@@ -162,6 +159,14 @@ impl EvaluationTask<'_> {
         self.data.mask_rule.unwrap_or(self.dataset.mask_rule)
     }
 
+    /// The saved map of each sample; none if a model predicts.
+    fn maps(&self, samples: &[Sample]) -> Result<Vec<PathBuf>> {
+        match self.source {
+            MapSource::Predictor(_) => Ok(Vec::new()),
+            MapSource::Maps(folder) => maps::find(folder, samples),
+        }
+    }
+
     fn images(&self, samples: &[Sample]) -> EvalLoader {
         let paths = samples.iter().map(|sample| sample.image.clone()).collect();
         let settings =
@@ -184,15 +189,14 @@ impl EvaluationTask<'_> {
     }
 
     /// Runs the model on an image; what is left to do can be done by any thread.
-    fn job<'s>(&self, image: EvalImage, samples: &'s [Sample], maps: &[PathBuf]) -> Job<'s> {
+    fn job<'s>(&self, image: EvalImage, sample: &'s Sample, map: Option<&PathBuf>) -> Job<'s> {
         let EvalImage { index, input, geometry, rgb } = image;
-        let sample = &samples[index];
         let output = match self.source {
             MapSource::Predictor(predictor) => {
                 let class = self.oracle_label.then_some(sample.label);
                 Ok(predictor.run(input, &geometry, class))
             }
-            MapSource::Maps(_) => Err(maps[index].clone()),
+            MapSource::Maps(_) => Err(map.cloned().unwrap_or_default()),
         };
         let features = self.features.map(|features| features.of(&rgb));
         Job { index, sample, image: rgb, output, features }

@@ -60,6 +60,11 @@ pub struct Mask {
 }
 
 impl Mask {
+    /// Whether the truth is undecided at a pixel.
+    pub fn is_ignored(&self, at: usize) -> bool {
+        self.ignored.as_ref().is_some_and(|ignored| ignored[at])
+    }
+
     /// Share of the scored pixels that are foreground; 0 if none is scored.
     pub fn foreground_fraction(&self) -> f64 {
         let scored = self.scored();
@@ -74,11 +79,6 @@ impl Mask {
     /// Whether every scored pixel is foreground.
     pub fn is_full(&self) -> bool {
         !self.is_empty() && self.marked() == self.scored()
-    }
-
-    /// Whether the truth is undecided at a pixel.
-    pub fn is_ignored(&self, at: usize) -> bool {
-        self.ignored.as_ref().is_some_and(|ignored| ignored[at])
     }
 
     fn marked(&self) -> usize {

@@ -10,7 +10,8 @@
 use std::{fs, path::Path};
 
 use super::{
-    Comparison, Format, Setup, html,
+    Comparison, Format, html,
+    setup::Setup,
     strips::{drawing, strips},
 };
 use crate::{

@@ -19,7 +19,6 @@ mod tables;
 
 use std::path::{Path, PathBuf};
 
-use self::setup::{Role, Setup};
 pub use self::{
     entry::{Entry, open},
     folder::write,
@@ -48,7 +47,7 @@ pub struct Comparison {
     /// How all of them were measured, a sentence each.
     conditions: Vec<String>,
     /// What is compared, in the order of the tables.
-    setups: Vec<Setup>,
+    setups: Vec<setup::Setup>,
     /// The tables of the paper, as far as there are numbers for them.
     tables: Vec<Table>,
 }

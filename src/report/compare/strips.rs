@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use image::RgbImage;
 
-use super::{Comparison, Setup, is_shown};
+use super::{Comparison, is_shown, setup::Setup};
 use crate::{
     config::DataConfig,
     data::{

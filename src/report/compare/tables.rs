@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Role, Setup, setup::spread};
+use super::setup::{Role, Setup, spread};
 use crate::{
     metrics::{Scores, Spread},
     report::{
