@@ -123,7 +123,7 @@ fn under_way(workers: usize) -> usize {
     2 * workers
 }
 
-/// The threshold of a rule that is tuned, on the split that the rule names.
+/// The threshold of a rule, tuned on the split that the rule names if it has to be.
 ///
 /// `advance` is called for every image, and may break off.
 pub fn tune(
@@ -131,6 +131,9 @@ pub fn tune(
     task: &EvaluationTask<'_>,
     mut advance: impl FnMut() -> Result<()>,
 ) -> Result<Threshold> {
+    if let Some(threshold) = rule.ready() {
+        return Ok(threshold);
+    }
     let split = tuning_split(rule, task.split);
     // Only the sweep is needed.
     let bootstrap = Bootstrap { resamples: 0, ..Bootstrap::default() };
