@@ -24,12 +24,12 @@ const STAGE: usize = 3;
 /// Larger images are shrunk to this short side, so that an image costs no more than a photograph.
 const SHORT_SIDE: u32 = 512;
 /// From the deepest, since a shallow network finds all its weights in a deeper one's file.
-const BACKBONES: [(Backbone, &str); 5] = [
-    (Backbone::Resnet101, "resnet101"),
-    (Backbone::Resnet50, "resnet50"),
-    (Backbone::Resnet34, "resnet34"),
-    (Backbone::Resnet18, "resnet18"),
-    (Backbone::Tiny, "tiny"),
+const BACKBONES: [Backbone; 5] = [
+    Backbone::Resnet101,
+    Backbone::Resnet50,
+    Backbone::Resnet34,
+    Backbone::Resnet18,
+    Backbone::Tiny,
 ];
 
 /// A frozen backbone: the same features for every method whose maps are scored.
@@ -46,7 +46,7 @@ impl Features {
     pub fn open(path: &Path) -> Result<Self> {
         let device = device::cpu();
         let arrays = weights::read(path)?;
-        for (backbone, name) in BACKBONES {
+        for backbone in BACKBONES {
             for stem in [Stem::Classic, Stem::Deep] {
                 let config = ModelConfig { backbone, stem, ..ModelConfig::default() };
                 let network = Resnet::new(&config, &device);
@@ -60,8 +60,8 @@ impl Features {
                     eval_multiple: 1,
                     ..PreprocessConfig::default()
                 };
-                let file = path.display();
-                let name = format!("stage {STAGE} of {name}, weights `{file}`");
+                let (backbone, file) = (backbone.name(), path.display());
+                let name = format!("stage {STAGE} of {backbone}, weights `{file}`");
                 return Ok(Self { network: network.valid(), preprocess, device, name });
             }
         }

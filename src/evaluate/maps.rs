@@ -17,26 +17,24 @@ const NAMED: usize = 5;
 ///
 /// Where two images of a folder differ in extension alone, theirs is kept: `a/1.png.npy`.
 pub fn map_names(samples: &[Sample]) -> Vec<PathBuf> {
-    let (short, long) = (paths(samples, short_name), paths(samples, long_name));
-    let times = count(&short);
-    short.into_iter().zip(long).map(|(s, l)| if times[&s] == 1 { s } else { l }).collect()
+    let names: Vec<_> = samples.iter().map(possible_names).collect();
+    let [times, ..] = count(&names);
+    let clearest = |[short, long, ..]: &[PathBuf; 4]| {
+        if times[short] == 1 { short.clone() } else { long.clone() }
+    };
+    names.iter().map(clearest).collect()
 }
 
 /// Finds the map of every sample, also where other tools put it: beside each other, or
 /// under the image's whole name.
 pub(super) fn find(folder: &Path, samples: &[Sample]) -> Result<Vec<PathBuf>> {
-    let layouts = [
-        paths(samples, short_name),
-        paths(samples, long_name),
-        paths(samples, |path| last(&short_name(path))),
-        paths(samples, |path| last(&long_name(path))),
-    ];
-    let times = layouts.each_ref().map(|names| count(names));
+    let names: Vec<_> = samples.iter().map(possible_names).collect();
+    let times = count(&names);
     let (mut found, mut missing) = (Vec::new(), Vec::new());
-    for (index, sample) in samples.iter().enumerate() {
+    for (sample, names) in samples.iter().zip(&names) {
         // A name that two samples share is neither's.
-        let own = layouts.iter().zip(&times).filter(|(names, times)| times[&names[index]] == 1);
-        let mut files = own.map(|(names, _)| folder.join(&names[index]));
+        let own = names.iter().zip(&times).filter(|(name, times)| times[*name] == 1);
+        let mut files = own.map(|(name, _)| folder.join(name));
         match files.find(|file| file.is_file()) {
             Some(file) => found.push(file),
             None => missing.push(sample.id.as_str()),
@@ -67,36 +65,24 @@ fn lacking(folder: &Path, samples: &[Sample], missing: &[&str]) -> Error {
     }
 }
 
-/// A name for each sample.
-fn paths(samples: &[Sample], name: impl Fn(&Path) -> PathBuf) -> Vec<PathBuf> {
-    samples.iter().map(|sample| name(&inner(&sample.id))).collect()
+/// What a sample's map may be called: `a/1.npy`, `a/1.png.npy`, `1.npy`, `1.png.npy`.
+fn possible_names(sample: &Sample) -> [PathBuf; 4] {
+    // A path that stays within any folder it is joined to.
+    let parts = Path::new(&sample.id).components();
+    let image: PathBuf = parts.filter(|part| matches!(part, Component::Normal(_))).collect();
+    let (short, long) = (image.with_extension("npy"), image.with_added_extension("npy"));
+    let last = |path: &Path| path.file_name().unwrap_or_default().into();
+    let (last_short, last_long) = (last(&short), last(&long));
+    [short, long, last_short, last_long]
 }
 
-/// The sample's name as a path that stays within any folder it is joined to.
-fn inner(id: &str) -> PathBuf {
-    Path::new(id).components().filter(|part| matches!(part, Component::Normal(_))).collect()
-}
-
-fn short_name(path: &Path) -> PathBuf {
-    path.with_extension("npy")
-}
-
-fn long_name(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".npy");
-    name.into()
-}
-
-fn last(path: &Path) -> PathBuf {
-    path.file_name().unwrap_or_default().into()
-}
-
-fn count(names: &[PathBuf]) -> BTreeMap<PathBuf, usize> {
-    let mut times = BTreeMap::new();
-    for name in names {
-        *times.entry(name.clone()).or_insert(0) += 1;
-    }
-    times
+/// How many samples have a name, for each of the possible ones.
+fn count(names: &[[PathBuf; 4]]) -> [BTreeMap<&PathBuf, usize>; 4] {
+    std::array::from_fn(|layout| {
+        let mut times = BTreeMap::new();
+        names.iter().for_each(|names| *times.entry(&names[layout]).or_insert(0) += 1);
+        times
+    })
 }
 
 #[cfg(test)]

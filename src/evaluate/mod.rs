@@ -20,7 +20,7 @@ use std::{
 };
 
 pub use case::Case;
-use case::{Job, Scorer, score};
+use case::{Job, score};
 pub use features::Features;
 pub use maps::map_names;
 use problems::Problems;
@@ -76,17 +76,15 @@ pub struct EvaluationTask<'a> {
 /// handed to `keep`, in order. The outcome is the same for any number of workers.
 pub fn evaluate<N: Send>(
     task: &EvaluationTask<'_>,
-    inspect: impl Fn(&Case<'_>) -> Result<N> + Sync,
+    inspect: impl Fn(&Case) -> Result<N> + Sync,
     mut keep: impl FnMut(N) -> Result<()>,
 ) -> Result<Evaluation> {
     let samples = task.dataset.split(task.split);
     let maps = task.maps(samples)?;
-    let scorer = task.scorer();
     // An image that could not be read keeps its place in the order.
     let work = |job: Result<Job<'_>>| {
-        let scored = score(&scorer, job?)?;
-        let seen = inspect(&scored.case())?;
-        Ok((scored.into_summary(), seen))
+        let (case, summary) = score(task, job?)?;
+        Ok((summary, inspect(&case)?))
     };
     let mut evaluator = Evaluator::new(&task.dataset.classes, task.protocol);
     let mut problems = Problems::default();
@@ -94,10 +92,16 @@ pub fn evaluate<N: Send>(
     Ordered::fed(workers, under_way(workers), &work, |scoring| {
         let mut take = |outcome: thread::Result<Result<(ImageSummary, N)>>,
                         problems: &mut Problems| {
-            let outcome = outcome.unwrap_or_else(|panic| resume_unwind(panic));
-            let Some((summary, seen)) = problems.unless_failed(outcome) else { return Ok(()) };
-            evaluator.accumulate(summary);
-            keep(seen)
+            match outcome.unwrap_or_else(|panic| resume_unwind(panic)) {
+                Ok((summary, seen)) => {
+                    evaluator.accumulate(summary);
+                    keep(seen)
+                }
+                Err(error) => {
+                    problems.note(error);
+                    Ok(())
+                }
+            }
         };
         for (index, image) in task.images(samples).enumerate() {
             let sample = &samples[index];
@@ -145,7 +149,7 @@ pub fn tune(
         problem: format!("no image of the `{split}` split has a mask to tune a threshold on"),
         remedy: "use a rule that needs no masks, such as `--threshold 0.5`".to_owned(),
     })?;
-    Ok(rule.tuned(best.threshold))
+    Ok(rule.tuned(best))
 }
 
 /// The split that a rule is tuned on when `scored` is scored.
@@ -157,15 +161,6 @@ impl EvaluationTask<'_> {
     /// What counts as foreground in mask files.
     pub fn truth_rule(&self) -> MaskRule {
         self.data.mask_rule.unwrap_or(self.dataset.mask_rule)
-    }
-
-    fn scorer(&self) -> Scorer {
-        Scorer {
-            truth_rule: self.truth_rule(),
-            max_megapixels: self.data.max_megapixels,
-            crf: self.crf,
-            protocol: self.protocol,
-        }
     }
 
     /// The saved map of each sample; none if a model predicts.

@@ -10,12 +10,8 @@ const MOST: usize = 20;
 pub(super) struct Problems(Vec<Error>);
 
 impl Problems {
-    /// What came of an image; none if it failed, which is noted if it is among the first.
-    pub(super) fn unless_failed<T>(&mut self, outcome: Result<T>) -> Option<T> {
-        outcome.map_err(|error| self.note(error)).ok()
-    }
-
-    fn note(&mut self, error: Error) {
+    /// Notes a problem, if it is among the first.
+    pub(super) fn note(&mut self, error: Error) {
         if !self.are_enough() {
             self.0.push(error);
         }

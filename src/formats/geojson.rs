@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::contour::{Polygon, Ring, polygons};
-use crate::metrics::RegionPixels;
+use crate::metrics::{Component, RegionPixels};
 
 /// What is known of all regions of an image.
 #[derive(Debug, Clone, Copy)]
@@ -22,10 +22,7 @@ pub struct About<'a> {
 pub fn document(regions: &[RegionPixels], about: About<'_>) -> String {
     let features: Vec<Value> = regions
         .iter()
-        .map(|region| {
-            let geometry = geometry(&polygons(&region.runs));
-            feature(geometry, region.component.pixels, region.component.score, about)
-        })
+        .map(|region| feature(geometry(&polygons(&region.runs)), &region.component, about))
         .collect();
     collection(&features)
 }
@@ -35,8 +32,9 @@ pub fn collection(features: &[Value]) -> String {
     format!("{}\n", json!({ "type": "FeatureCollection", "features": features }))
 }
 
-/// An annotation of so many pixels with a mean score.
-pub fn feature(geometry: Value, pixels: u64, score: f64, about: About<'_>) -> Value {
+/// An annotation of a region.
+pub fn feature(geometry: Value, region: &Component, about: About<'_>) -> Value {
+    let Component { pixels, score, .. } = region;
     // Shown by QuPath in the table of measurements.
     let mut measurements = Map::new();
     measurements.insert("Area px^2".to_owned(), json!(pixels));

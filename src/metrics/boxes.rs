@@ -28,7 +28,7 @@ pub struct BoxSummary {
 
 /// Counts images with a right box, at each threshold.
 #[derive(Debug, Clone)]
-pub struct BoxAccuracy {
+pub(super) struct BoxAccuracy {
     images: u64,
     largest: Vec<u64>,
     best: [Vec<u64>; OVERLAPS.len()],
@@ -48,7 +48,7 @@ pub struct BoxAccuracyCurve {
 }
 
 /// Intersection over union of two boxes; 0 if either is empty.
-pub fn iou(a: &PixelBox, b: &PixelBox) -> f32 {
+fn iou(a: &PixelBox, b: &PixelBox) -> f32 {
     let side = |low: f32, high: f32| (high - low).max(0.0);
     let area = |c: &PixelBox| side(c.x0, c.x1) * side(c.y0, c.y1);
     let shared = side(a.x0.max(b.x0), a.x1.min(b.x1)) * side(a.y0.max(b.y0), a.y1.min(b.y1));
@@ -57,13 +57,9 @@ pub fn iou(a: &PixelBox, b: &PixelBox) -> f32 {
 
 /// The boxes of the truth's regions, the 64 largest at most.
 pub fn truth_boxes(truth: &Mask) -> Vec<PixelBox> {
-    let (inside, counts) = (|at: usize| truth.foreground[at], |at: usize| !is_ignored(truth, at));
+    let (inside, counts) = (|at: usize| truth.foreground[at], |at: usize| !truth.is_ignored(at));
     let regions = components(truth.width as usize, truth.height as usize, inside, counts);
     regions.iter().take(MAX_TRUTH_BOXES).map(|region| region.bounds).collect()
-}
-
-pub(super) fn is_ignored(truth: &Mask, at: usize) -> bool {
-    truth.ignored.as_ref().is_some_and(|ignored| ignored[at])
 }
 
 /// The overlap with the nearest true box.
@@ -84,7 +80,7 @@ impl BoxSummary {
         for k in (0..LEVELS).rev() {
             let start = if k == 0 { 0 } else { ends[k - 1] };
             for &at in &pixels[start..ends[k]] {
-                let counts = !truth.is_some_and(|truth| is_ignored(truth, at as usize));
+                let counts = !truth.is_some_and(|truth| truth.is_ignored(at as usize));
                 growth.add(at % map.width() as u32, at / map.width() as u32, counts);
             }
             (summary.largest[k], summary.best[k]) = overlaps(&mut growth, boxes);
@@ -117,7 +113,7 @@ fn by_level(map: &ScoreMap<'_>) -> (Vec<u32>, [usize; LEVELS]) {
 fn overlaps(growth: &mut Growth, boxes: &[PixelBox]) -> (f32, f32) {
     let mut largest = None;
     let mut best = 0.0_f32;
-    growth.for_each(|region: &mut Region| {
+    growth.regions.for_each(|region: &mut Region| {
         let overlap = region.overlap.unwrap_or_else(|| nearest(&region.bounds(), boxes));
         region.overlap = Some(overlap);
         best = best.max(overlap);
@@ -137,7 +133,7 @@ impl Default for BoxAccuracy {
 
 impl BoxAccuracy {
     /// Counts one image that has a true box.
-    pub fn accumulate(&mut self, image: &BoxSummary) {
+    pub(super) fn accumulate(&mut self, image: &BoxSummary) {
         self.images += 1;
         for k in 0..LEVELS {
             self.largest[k] += u64::from(image.largest[k] >= 0.5);
@@ -148,7 +144,7 @@ impl BoxAccuracy {
     }
 
     /// The share of images with a right box at each threshold; `None` before the first image.
-    pub fn compute(&self) -> Option<BoxAccuracyCurve> {
+    pub(super) fn compute(&self) -> Option<BoxAccuracyCurve> {
         if self.images == 0 {
             return None;
         }

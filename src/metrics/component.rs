@@ -47,7 +47,7 @@ pub fn boxes_at(map: &ScoreMap<'_>, threshold: f32) -> Vec<Component> {
     let scores = map.scores();
     let inside = |at: usize| scores[at] >= threshold;
     let regions =
-        label(map.width(), map.height(), inside, |_| true, |at| scores[at].into(), |_, _| {});
+        label(map.width(), map.height(), inside, |_| true, |at| scores[at].into(), |_| {});
     ranked(regions).into_iter().map(|(_, component)| component).collect()
 }
 
@@ -56,9 +56,9 @@ pub fn regions_at(map: &ScoreMap<'_>, threshold: f32) -> Vec<RegionPixels> {
     let scores = map.scores();
     let inside = |at: usize| scores[at] >= threshold;
     let mut runs = Vec::new();
-    let keep = |run, region| runs.push((run, region));
+    let score = |at: usize| scores[at].into();
     let mut regions =
-        label(map.width(), map.height(), inside, |_| true, |at| scores[at].into(), keep);
+        label(map.width(), map.height(), inside, |_| true, score, |run| runs.push(run));
     let mut by_region = grouped(&mut regions, runs);
     let with_runs = |(root, component)| RegionPixels {
         component,
@@ -71,22 +71,17 @@ pub fn regions_at(map: &ScoreMap<'_>, threshold: f32) -> Vec<RegionPixels> {
 pub fn pieces(region: &[PixelRun]) -> Vec<Vec<PixelRun>> {
     let mut regions = Regions::default();
     let (mut above, mut runs) = (Vec::<Run>::new(), Vec::new());
-    let mut last = None;
     for row in region.chunk_by(|a, b| a.y == b.y) {
-        let y = row[0].y;
-        let found: Vec<Run> = row
-            .iter()
-            .map(|run| {
-                let columns = (run.x0, run.x1 - 1);
-                let region = regions.found(columns, y, u64::from(run.x1 - run.x0), 0.0);
-                runs.push((*run, region));
-                Run { first: run.x0 as usize, last: run.x1 as usize - 1, region }
-            })
-            .collect();
-        if last.is_some_and(|last: u32| last + 1 == y) {
-            join(&mut regions, &above, &found, Connectivity::Side);
+        let found = |&pixels: &PixelRun| {
+            let PixelRun { y, x0, x1 } = pixels;
+            Run { pixels, region: regions.found((x0, x1 - 1), y, u64::from(x1 - x0), 0.0) }
+        };
+        let row: Vec<Run> = row.iter().map(found).collect();
+        if above.first().is_some_and(|run| run.pixels.y + 1 == row[0].pixels.y) {
+            join(&mut regions, &above, &row, BY_SIDE);
         }
-        (above, last) = (found, Some(y));
+        runs.extend(&row);
+        above = row;
     }
     let mut first: Vec<Vec<PixelRun>> = grouped(&mut regions, runs).into_values().collect();
     first.sort_by_key(|piece| (piece[0].y, piece[0].x0));
@@ -94,10 +89,10 @@ pub fn pieces(region: &[PixelRun]) -> Vec<Vec<PixelRun>> {
 }
 
 /// The runs of each region, by what the region has become.
-fn grouped(regions: &mut Regions, runs: Vec<(PixelRun, u32)>) -> BTreeMap<u32, Vec<PixelRun>> {
+fn grouped(regions: &mut Regions, runs: Vec<Run>) -> BTreeMap<u32, Vec<PixelRun>> {
     let mut groups = BTreeMap::<u32, Vec<PixelRun>>::new();
-    for (run, region) in runs {
-        groups.entry(regions.find(region)).or_default().push(run);
+    for Run { pixels, region } in runs {
+        groups.entry(regions.find(region)).or_default().push(pixels);
     }
     groups
 }
@@ -112,15 +107,14 @@ pub fn components(
     inside: impl Fn(usize) -> bool,
     counts: impl Fn(usize) -> bool,
 ) -> Vec<Component> {
-    let regions = label(width, height, inside, counts, |_| 1.0, |_, _| {});
+    let regions = label(width, height, inside, counts, |_| 1.0, |_| {});
     ranked(regions).into_iter().map(|(_, component)| component).collect()
 }
 
-/// Pixels side by side in one row, from the first column to the last.
+/// Pixels side by side, and the region that was begun with them.
 #[derive(Debug, Clone, Copy)]
 struct Run {
-    first: usize,
-    last: usize,
+    pixels: PixelRun,
     region: u32,
 }
 
@@ -132,7 +126,7 @@ fn label(
     inside: impl Fn(usize) -> bool,
     counts: impl Fn(usize) -> bool,
     score: impl Fn(usize) -> f64,
-    mut see: impl FnMut(PixelRun, u32),
+    mut see: impl FnMut(Run),
 ) -> Regions {
     let mut regions = Regions::default();
     let (mut above, mut row) = (Vec::new(), Vec::new());
@@ -146,36 +140,32 @@ fn label(
             let columns = counted().next().zip(counted().next_back()).unwrap_or((first, first));
             let columns = (columns.0 as u32, columns.1 as u32);
             let region = regions.found(columns, y as u32, counted().count() as u64, score_sum);
-            see(PixelRun { y: y as u32, x0: first as u32, x1: end as u32 }, region);
-            row.push(Run { first, last: end - 1, region });
+            let pixels = PixelRun { y: y as u32, x0: first as u32, x1: end as u32 };
+            see(Run { pixels, region });
+            row.push(Run { pixels, region });
             x = end;
         }
-        join(&mut regions, &above, &row, Connectivity::Corner);
+        join(&mut regions, &above, &row, BY_CORNER);
         mem::swap(&mut above, &mut row);
         row.clear();
     }
     regions
 }
 
-/// How pixels must touch to be of one region.
-#[derive(Debug, Clone, Copy)]
-enum Connectivity {
-    Side,
-    /// By side or corner.
-    Corner,
-}
+/// Columns between pixels of neighbouring rows that touch: none by side, one by corner.
+const BY_SIDE: u32 = 0;
+const BY_CORNER: u32 = 1;
 
 /// Merges the runs of two neighbouring rows that touch.
-fn join(regions: &mut Regions, above: &[Run], row: &[Run], by: Connectivity) {
-    // A corner reaches one column further.
-    let reach = usize::from(matches!(by, Connectivity::Corner));
+fn join(regions: &mut Regions, above: &[Run], row: &[Run], reach: u32) {
     let mut skipped = 0;
-    for run in row {
+    for Run { pixels, region } in row {
         // A run above may reach over several below: only those that end too early are done.
-        skipped +=
-            above[skipped..].iter().take_while(|other| other.last + reach < run.first).count();
-        for other in above[skipped..].iter().take_while(|other| other.first <= run.last + reach) {
-            let (a, b) = (regions.find(run.region), regions.find(other.region));
+        let ends_before = |other: &&Run| other.pixels.x1 + reach <= pixels.x0;
+        skipped += above[skipped..].iter().take_while(ends_before).count();
+        let begins_within = |other: &&Run| other.pixels.x0 < pixels.x1 + reach;
+        for other in above[skipped..].iter().take_while(begins_within) {
+            let (a, b) = (regions.find(*region), regions.find(other.region));
             regions.merge(a, b);
         }
     }

@@ -17,7 +17,7 @@ pub enum EmptyRule {
 }
 
 /// How many pixels fall into each case; ignored pixels into none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PixelCounts {
     /// Foreground, found.
     pub true_positive: u64,
@@ -55,23 +55,8 @@ pub struct PixelScores {
 impl PixelCounts {
     /// Counts the pixels of `map` cut at `score >= threshold`.
     pub fn of(map: &ScoreMap<'_>, truth: &Mask, threshold: f32) -> Self {
-        let mut cases = [0; 4];
-        for (score, foreground) in map.scored(truth) {
-            cases[usize::from(score >= threshold) * 2 + usize::from(foreground)] += 1;
-        }
-        let [true_negative, false_negative, false_positive, true_positive] = cases;
-        Self { true_positive, false_positive, false_negative, true_negative }
-    }
-
-    /// Adds one pixel.
-    pub(super) fn count(&mut self, marked: bool, foreground: bool) {
-        let case = match (marked, foreground) {
-            (true, true) => &mut self.true_positive,
-            (true, false) => &mut self.false_positive,
-            (false, true) => &mut self.false_negative,
-            (false, false) => &mut self.true_negative,
-        };
-        *case += 1;
+        let pixels = map.scored(truth);
+        pixels.map(|(score, foreground)| (score >= threshold, foreground)).collect()
     }
 
     /// Adds the pixels of another image.
@@ -144,6 +129,18 @@ impl PixelCounts {
     }
 }
 
+impl FromIterator<(bool, bool)> for PixelCounts {
+    /// Counts pixels that are marked or not, and foreground or not.
+    fn from_iter<T: IntoIterator<Item = (bool, bool)>>(pixels: T) -> Self {
+        let mut cases = [0; 4];
+        for (marked, foreground) in pixels {
+            cases[usize::from(marked) * 2 + usize::from(foreground)] += 1;
+        }
+        let [true_negative, false_negative, false_positive, true_positive] = cases;
+        Self { true_positive, false_positive, false_negative, true_negative }
+    }
+}
+
 impl PixelScores {
     /// The names of the scores, in the order of [`Self::columns`].
     pub const NAMES: [&'static str; 9] = [
@@ -189,6 +186,11 @@ impl PixelScores {
         }
         let mean = |sum: f64| (count > 0).then(|| sum / count as f64);
         Self::from_columns(sums.map(|sum| sum.and_then(mean)))
+    }
+
+    /// The mean of F1⁺ and F1⁻.
+    pub fn f1_mean(&self) -> Option<f64> {
+        Some((self.f1_foreground? + self.f1_background?) / 2.0)
     }
 
     /// The scores as a list, in the order of [`Self::NAMES`].

@@ -27,7 +27,7 @@ pub struct ImageCurves {
 
 /// Adds up the curves of a split.
 #[derive(Debug, Clone, Default)]
-pub struct AveragedCurve {
+pub(super) struct AveragedCurve {
     images: u64,
     sums: Vec<f64>,
 }
@@ -207,8 +207,7 @@ fn radix_sort(mut keys: Vec<u32>) -> Vec<u32> {
 }
 
 impl AveragedCurve {
-    /// Adds one image's curve.
-    pub fn accumulate(&mut self, values: &[f64]) {
+    pub(super) fn accumulate(&mut self, values: &[f64]) {
         self.images += 1;
         self.sums.resize(values.len(), 0.0);
         for (sum, value) in self.sums.iter_mut().zip(values) {
@@ -217,7 +216,7 @@ impl AveragedCurve {
     }
 
     /// The mean over images; `None` before the first one.
-    pub fn compute(&self) -> Option<Curve> {
+    pub(super) fn compute(&self) -> Option<Curve> {
         if self.images == 0 {
             return None;
         }

@@ -3,7 +3,7 @@
 //! Lowering the threshold only adds pixels, so regions grow and meet but never
 //! shrink: all thresholds together cost one pass over the image.
 
-use super::region::{Region, Regions};
+use super::region::Regions;
 
 /// The regions of the pixels added so far.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(super) struct Growth {
     /// The region each pixel was added to, which may have merged since; with a
     /// border of one pixel, so that every pixel has eight neighbours.
     owner: Vec<u32>,
-    regions: Regions,
+    pub(super) regions: Regions,
 }
 
 const NO_REGION: u32 = u32::MAX;
@@ -52,11 +52,6 @@ impl Growth {
             self.regions.add(root, x, y);
         }
         self.owner[center] = root;
-    }
-
-    /// Calls `visit` with each region that counts as it is now, in a fixed order.
-    pub(super) fn for_each(&mut self, visit: impl FnMut(&mut Region)) {
-        self.regions.for_each(visit);
     }
 
     /// Merges `root` with the region at a neighbouring pixel, where there are such.

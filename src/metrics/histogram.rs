@@ -1,58 +1,58 @@
 //! Scores counted on a grid of thresholds: every threshold at once, in constant memory.
 
-use serde::{Deserialize, Serialize};
-
 use super::{PixelCounts, ScoreMap, grid};
 use crate::data::mask::Mask;
 
-/// How many pixels of one image have which score, foreground and background apart.
+/// How many pixels of an image, or of several, have which score, foreground and background apart.
 ///
 /// Thresholds are `k / 1000`; a pixel is counted at the largest one it reaches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScoreHistogram {
-    foreground: Vec<u32>,
-    background: Vec<u32>,
+pub(super) struct ScoreHistogram {
+    /// Background and foreground at each threshold.
+    counts: Vec<[u64; 2]>,
 }
 
-/// The pixels of a whole split, pooled.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PixelHistogram {
-    foreground: Vec<u64>,
-    background: Vec<u64>,
+impl Default for ScoreHistogram {
+    fn default() -> Self {
+        Self { counts: vec![[0; 2]; Self::CELLS] }
+    }
 }
 
 impl ScoreHistogram {
     /// The number of steps between the thresholds 0 and 1.
-    pub const STEPS: u16 = 1000;
+    pub(super) const STEPS: u16 = 1000;
 
     pub(super) const CELLS: usize = Self::STEPS as usize + 1;
 
-    /// The `k`-th threshold.
-    pub fn threshold(k: usize) -> f32 {
+    pub(super) fn threshold(k: usize) -> f32 {
         grid::threshold(k, Self::STEPS)
     }
 
     /// Counts the scored pixels of one image.
-    pub fn of(map: &ScoreMap<'_>, truth: &Mask) -> Self {
-        // Interleaved, so that the truth selects an address and not a branch.
-        let mut counts = vec![[0_u32; 2]; Self::CELLS];
+    pub(super) fn of(map: &ScoreMap<'_>, truth: &Mask) -> Self {
+        let mut histogram = Self::default();
         for (score, foreground) in map.scored(truth) {
-            counts[grid::cell(score, Self::STEPS)][usize::from(foreground)] += 1;
+            // The truth selects an address and not a branch.
+            histogram.counts[grid::cell(score, Self::STEPS)][usize::from(foreground)] += 1;
         }
-        let side = |side: usize| counts.iter().map(|pair| pair[side]).collect();
-        Self { foreground: side(1), background: side(0) }
+        histogram
+    }
+
+    pub(super) fn accumulate(&mut self, image: &Self) {
+        for (sums, counts) in self.counts.iter_mut().zip(&image.counts) {
+            *sums = [sums[0] + counts[0], sums[1] + counts[1]];
+        }
     }
 
     /// The counts of the image cut at each threshold, from the highest to 0.
-    pub fn cuts(&self) -> impl Iterator<Item = (usize, PixelCounts)> + '_ {
-        let total = |side: &[u32]| side.iter().map(|&n| u64::from(n)).sum::<u64>();
+    pub(super) fn cuts(&self) -> impl Iterator<Item = (usize, PixelCounts)> + '_ {
+        let total = |side: usize| self.counts.iter().map(|sides| sides[side]).sum();
         let mut counts = PixelCounts {
-            false_negative: total(&self.foreground),
-            true_negative: total(&self.background),
+            false_negative: total(1),
+            true_negative: total(0),
             ..PixelCounts::default()
         };
-        (0..Self::CELLS).rev().map(move |k| {
-            let [found, wrong] = [self.foreground[k], self.background[k]].map(u64::from);
+        self.counts.iter().enumerate().rev().map(move |(k, &[wrong, found])| {
             counts.true_positive += found;
             counts.false_negative -= found;
             counts.false_positive += wrong;
@@ -60,32 +60,17 @@ impl ScoreHistogram {
             (k, counts)
         })
     }
-}
-
-impl Default for PixelHistogram {
-    fn default() -> Self {
-        let empty = vec![0; ScoreHistogram::CELLS];
-        Self { foreground: empty.clone(), background: empty }
-    }
-}
-
-impl PixelHistogram {
-    /// Adds the pixels of one image.
-    pub fn accumulate(&mut self, image: &ScoreHistogram) {
-        add(&mut self.foreground, &image.foreground);
-        add(&mut self.background, &image.background);
-    }
 
     /// PxAP: the area `Σ P·ΔR` under the precision-recall steps, in percent.
     ///
     /// `None` if no image has foreground.
-    pub fn compute(&self) -> Option<f64> {
-        let total: u64 = self.foreground.iter().sum();
+    pub(super) fn average_precision(&self) -> Option<f64> {
+        let total: u64 = self.counts.iter().map(|[_, right]| right).sum();
         if total == 0 {
             return None;
         }
         let (mut found, mut marked, mut area) = (0_u64, 0_u64, 0.0);
-        for (&right, &wrong) in self.foreground.iter().zip(&self.background).rev() {
+        for &[wrong, right] in self.counts.iter().rev() {
             found += right;
             marked += right + wrong;
             if right > 0 {
@@ -96,12 +81,6 @@ impl PixelHistogram {
     }
 }
 
-fn add(sums: &mut [u64], counts: &[u32]) {
-    for (sum, &count) in sums.iter_mut().zip(counts) {
-        *sum += u64::from(count);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -109,12 +88,12 @@ mod tests {
     use super::*;
 
     fn pxap(images: &[(&[f32], &[bool])]) -> Option<f64> {
-        let mut pool = PixelHistogram::default();
+        let mut pool = ScoreHistogram::default();
         for (scores, foreground) in images {
             let map = ScoreMap::new(scores.len(), 1, scores).unwrap();
             pool.accumulate(&ScoreHistogram::of(&map, &Mask::row(foreground)));
         }
-        pool.compute()
+        pool.average_precision()
     }
 
     #[test]

@@ -90,8 +90,7 @@ impl<'a> ScoreMap<'a> {
     /// Score and truth of every pixel whose truth is not to be ignored.
     pub(super) fn scored(&self, truth: &'a Mask) -> impl Iterator<Item = (f32, bool)> + 'a {
         let pairs = self.scores.iter().copied().zip(truth.foreground.iter().copied());
-        let ignored = truth.ignored.as_deref();
-        pairs.enumerate().filter(move |(at, _)| !ignored.is_some_and(|i| i[*at])).map(|(_, p)| p)
+        pairs.enumerate().filter(|(at, _)| !truth.is_ignored(*at)).map(|(_, pair)| pair)
     }
 }
 

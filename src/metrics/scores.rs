@@ -86,7 +86,7 @@ pub struct ClassRow {
     pub true_area: Option<f64>,
 }
 
-/// The scores of one image, in percent; flat, so that it is a line of a table.
+/// The scores of one image, in percent; a line of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "most fields are named as those of `Scores`")]
 pub struct ImageRow {
@@ -101,19 +101,41 @@ pub struct ImageRow {
     pub localizer_predicted: Option<usize>,
     /// Where its map was cut.
     pub threshold: Option<f32>,
-    pub f1_foreground: Option<f64>,
-    pub f1_background: Option<f64>,
-    pub iou_foreground: Option<f64>,
-    pub iou_background: Option<f64>,
-    pub iou_mean: Option<f64>,
-    pub precision: Option<f64>,
-    pub recall: Option<f64>,
-    pub specificity: Option<f64>,
-    pub pixel_accuracy: Option<f64>,
+    /// How its mask agrees with the truth.
+    #[serde(flatten)]
+    pub pixels: PixelScores,
     /// Exact area under its own ROC curve.
     pub roc_auc: Option<f64>,
     pub covered_area: Option<f64>,
     pub true_area: Option<f64>,
     /// Overlap of the largest region's box with the nearest true one.
     pub box_iou: Option<f64>,
+}
+
+impl ImageRow {
+    pub(super) fn classification_error(&self) -> Option<f64> {
+        self.predicted.map(|class| percent(class != self.label))
+    }
+
+    pub(super) fn localizer_classification_error(&self) -> Option<f64> {
+        self.localizer_predicted.map(|class| percent(class != self.label))
+    }
+
+    /// Whether the background has the higher scores, in percent.
+    pub(super) fn inverted(&self) -> Option<f64> {
+        self.roc_auc.map(|area| percent(area < 50.0))
+    }
+
+    pub(super) fn localized(&self) -> Option<f64> {
+        self.box_iou.map(|overlap| percent(overlap >= 50.0))
+    }
+
+    pub(super) fn localized_and_classified(&self) -> Option<f64> {
+        let is_right = self.predicted? == self.label;
+        self.localized().map(|localized| if is_right { localized } else { 0.0 })
+    }
+}
+
+fn percent(yes: bool) -> f64 {
+    if yes { 100.0 } else { 0.0 }
 }

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Bootstrap, BoxSummary, EmptyRule, ImageCurves, PixelCounts, ScoreHistogram, ScoreMap,
-    ScoreMapError, Sides, Threshold, Trivial,
-    boxes::{is_ignored, nearest, truth_boxes},
+    Bootstrap, BoxSummary, EmptyRule, ImageCurves, ImageRow, PixelCounts, PixelScores,
+    ScoreHistogram, ScoreMap, ScoreMapError, Sides, Threshold, Trivial,
+    boxes::{nearest, truth_boxes},
     components,
 };
 use crate::data::{PixelBox, mask::Mask};
@@ -56,29 +56,24 @@ pub struct ImageCase<'a> {
 /// What one image contributes; its size does not depend on the image's.
 #[derive(Debug, Clone)]
 pub struct ImageSummary {
-    pub(super) id: String,
-    pub(super) label: usize,
-    pub(super) classifier: Option<PredictedClass>,
-    pub(super) localizer: Option<PredictedClass>,
-    /// The threshold of this image.
-    pub(super) threshold: Option<f32>,
+    pub(super) row: ImageRow,
     pub(super) pixels: Option<PixelSummary>,
-    pub(super) boxes: Option<(BoxSummary, f32)>,
+    pub(super) boxes: Option<BoxSummary>,
     /// Features under the map and beside it, if decidability is asked for.
-    pub(super) sides: Option<Sides>,
+    pub sides: Option<Sides>,
 }
 
 /// What the pixels of one image contribute.
 #[derive(Debug, Clone)]
-pub struct PixelSummary {
+pub(super) struct PixelSummary {
     /// Agreement at the image's threshold.
-    pub counts: PixelCounts,
+    pub(super) counts: PixelCounts,
     /// Agreement at every threshold.
-    pub histogram: ScoreHistogram,
+    pub(super) histogram: ScoreHistogram,
     /// Curves, if the protocol asks for them.
-    pub curves: Option<ImageCurves>,
+    pub(super) curves: Option<ImageCurves>,
     /// What masks score that ignore the image.
-    pub trivial: Trivial,
+    pub(super) trivial: Trivial,
 }
 
 impl Default for Protocol {
@@ -105,41 +100,35 @@ impl ImageSummary {
         }
         let threshold = map.map(|map| protocol.threshold.at(map.scores()));
         let cut = map.zip(threshold);
-        Ok(Self {
+        let pixels = cut.zip(truth).and_then(|((map, threshold), truth)| {
+            Some(PixelSummary {
+                trivial: Trivial::of(truth, protocol.empty)?,
+                counts: PixelCounts::of(&map, truth, threshold),
+                histogram: ScoreHistogram::of(&map, truth),
+                curves: protocol.curves.then(|| ImageCurves::of(&map, truth)),
+            })
+        });
+        let boxes = cut
+            .filter(|_| protocol.boxes)
+            .and_then(|(map, threshold)| box_summary(&map, truth, boxes, threshold));
+        let counts = pixels.as_ref().map(|pixels| pixels.counts);
+        let curves = pixels.as_ref().and_then(|pixels| pixels.curves.as_ref());
+        let row = ImageRow {
             id: id.to_owned(),
             label,
-            classifier,
-            localizer,
+            predicted: classifier.map(|found| found.class),
+            probability: classifier.map(|found| found.probability),
+            localizer_predicted: localizer.map(|found| found.class),
             threshold,
-            pixels: cut.zip(truth).and_then(|((map, threshold), truth)| {
-                PixelSummary::of(&map, truth, threshold, protocol)
-            }),
-            boxes: cut
-                .filter(|_| protocol.boxes)
-                .and_then(|(map, threshold)| box_summary(&map, truth, boxes, threshold)),
-            sides: None,
-        })
-    }
-
-    /// The same image, with what decidability is told from.
-    pub fn with_sides(self, sides: Sides) -> Self {
-        Self { sides: Some(sides), ..self }
-    }
-
-    /// What its pixels contribute, if it has a map and truth.
-    pub fn pixels(&self) -> Option<&PixelSummary> {
-        self.pixels.as_ref()
-    }
-}
-
-impl PixelSummary {
-    fn of(map: &ScoreMap<'_>, truth: &Mask, threshold: f32, protocol: &Protocol) -> Option<Self> {
-        Some(Self {
-            trivial: Trivial::of(truth, protocol.empty)?,
-            counts: PixelCounts::of(map, truth, threshold),
-            histogram: ScoreHistogram::of(map, truth),
-            curves: protocol.curves.then(|| ImageCurves::of(map, truth)),
-        })
+            pixels: counts
+                .map(|counts| PixelScores::of(&counts, protocol.empty))
+                .unwrap_or_default(),
+            roc_auc: curves.and_then(|curves| curves.roc_auc).map(|area| 100.0 * area),
+            covered_area: counts.map(|counts| counts.covered_area()),
+            true_area: counts.map(|counts| counts.true_area()),
+            box_iou: boxes.as_ref().map(|(_, overlap)| 100.0 * f64::from(*overlap)),
+        };
+        Ok(Self { row, pixels, boxes: boxes.map(|(boxes, _)| boxes), sides: None })
     }
 }
 
@@ -156,7 +145,7 @@ fn box_summary(
         return None;
     }
     let inside = |at: usize| map.scores()[at] >= threshold;
-    let counts = |at: usize| !truth.is_some_and(|truth| is_ignored(truth, at));
+    let counts = |at: usize| !truth.is_some_and(|truth| truth.is_ignored(at));
     let largest = components(map.width(), map.height(), inside, counts).first().copied();
     let overlap = largest.map_or(0.0, |region| nearest(&region.bounds, boxes));
     Some((BoxSummary::of(map, truth, boxes), overlap))

@@ -6,7 +6,7 @@ use super::{EmptyRule, ScoreHistogram};
 
 /// Adds up the Dice of every image at every threshold.
 #[derive(Debug, Clone)]
-pub struct Sweep {
+pub(super) struct Sweep {
     empty: EmptyRule,
     images: u64,
     foreground: Vec<f64>,
@@ -26,26 +26,13 @@ pub struct SweepCurve {
     pub f1_mean: Vec<Option<f64>>,
 }
 
-/// The threshold that serves a split best.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct BestThreshold {
-    /// Where to cut.
-    pub threshold: f32,
-    /// F1⁺ there, in percent.
-    pub f1_foreground: f64,
-    /// F1⁻ there, in percent.
-    pub f1_background: f64,
-}
-
 impl Sweep {
-    /// Nothing seen yet.
-    pub fn new(empty: EmptyRule) -> Self {
+    pub(super) fn new(empty: EmptyRule) -> Self {
         let zeros = vec![0.0; ScoreHistogram::CELLS];
         Self { empty, images: 0, foreground: zeros.clone(), background: zeros }
     }
 
-    /// Adds one image.
-    pub fn accumulate(&mut self, image: &ScoreHistogram) {
+    pub(super) fn accumulate(&mut self, image: &ScoreHistogram) {
         self.images += 1;
         for (k, counts) in image.cuts() {
             self.foreground[k] += counts.dice(self.empty);
@@ -54,7 +41,7 @@ impl Sweep {
     }
 
     /// The mean Dice at every threshold.
-    pub fn compute(&self) -> SweepCurve {
+    pub(super) fn compute(&self) -> SweepCurve {
         let mean = |sum: f64| Some(100.0 * sum / self.images as f64).filter(|m| m.is_finite());
         let side = |sums: &[f64]| sums.iter().map(|&sum| mean(sum)).collect::<Vec<_>>();
         let (f1_foreground, f1_background) = (side(&self.foreground), side(&self.background));
@@ -70,7 +57,7 @@ impl SweepCurve {
     ///
     /// Both count because marking everything already gives a high F1⁺ wherever
     /// objects are large. `None` if no image was seen.
-    pub fn best(&self) -> Option<BestThreshold> {
+    pub fn best(&self) -> Option<f32> {
         let mut best: Option<(usize, f64)> = None;
         for k in middle_first(self.thresholds.len()) {
             let Some(score) = self.f1_mean[k] else { continue };
@@ -78,13 +65,7 @@ impl SweepCurve {
                 best = Some((k, score));
             }
         }
-        best.and_then(|(k, _)| {
-            Some(BestThreshold {
-                threshold: self.thresholds[k],
-                f1_foreground: self.f1_foreground[k]?,
-                f1_background: self.f1_background[k]?,
-            })
-        })
+        best.map(|(k, _)| self.thresholds[k])
     }
 }
 
@@ -118,8 +99,12 @@ mod tests {
     fn the_best_threshold_separates_the_images_and_lies_nearest_the_middle() {
         let images: [(&[f32], &[bool]); 2] =
             [(&[0.1, 0.3], &[false, true]), (&[0.2, 0.9], &[false, true])];
-        let best = sweep(&images, EmptyRule::One).best().unwrap();
-        assert_eq!((best.threshold, best.f1_foreground, best.f1_background), (0.3, 100.0, 100.0));
+        let curve = sweep(&images, EmptyRule::One);
+        assert_eq!(curve.best(), Some(0.3));
+        assert_eq!(
+            (curve.f1_foreground[300], curve.f1_background[300]),
+            (Some(100.0), Some(100.0))
+        );
     }
 
     #[test]
@@ -138,10 +123,7 @@ mod tests {
 
     #[test]
     fn a_constant_map_keeps_the_paper_threshold() {
-        assert_eq!(
-            sweep(&[(&[0.5; 2], &[true, true])], EmptyRule::One).best().unwrap().threshold,
-            0.5
-        );
+        assert_eq!(sweep(&[(&[0.5; 2], &[true, true])], EmptyRule::One).best(), Some(0.5));
     }
 
     #[test]
@@ -149,7 +131,7 @@ mod tests {
         let curve = sweep(&[(&[0.2, 0.6], &[false, false])], EmptyRule::Nan);
         assert_eq!((curve.f1_foreground[700], curve.f1_background[700]), (None, Some(100.0)));
         // At 0.601 and above nothing is marked, so F1⁺ is undefined.
-        assert!(curve.best().unwrap().threshold <= 0.6);
+        assert!(curve.best().unwrap() <= 0.6);
         assert_eq!(sweep(&[], EmptyRule::One).best(), None);
     }
 

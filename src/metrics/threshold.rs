@@ -50,7 +50,7 @@ impl ThresholdRule {
     /// The threshold, if no other split has to be scored first.
     ///
     /// `None` for the two tuned rules: those get theirs from a
-    /// [`Sweep`](super::Sweep), through [`ThresholdRule::tuned`].
+    /// [`SweepCurve`](super::SweepCurve), through [`ThresholdRule::tuned`].
     pub fn ready(self) -> Option<Threshold> {
         match self {
             Self::Fixed(value) => Some(Threshold { rule: self, value: Some(value) }),

@@ -17,18 +17,17 @@ pub struct Trivial {
 impl Trivial {
     /// The masks' scores on one image; `None` if the truth ignores every pixel.
     pub(crate) fn of(truth: &Mask, empty: EmptyRule) -> Option<Self> {
-        let (mut all, mut ellipse) = (PixelCounts::default(), PixelCounts::default());
         let across = from_centre(truth.width);
-        let pixels = from_centre(truth.height);
-        let places = pixels.iter().flat_map(|y| across.iter().map(move |x| (x, y)));
-        for (at, (x, y)) in places.enumerate() {
-            if truth.ignored.as_ref().is_some_and(|ignored| ignored[at]) {
-                continue;
-            }
-            let foreground = truth.foreground[at];
-            all.count(true, foreground);
-            ellipse.count(x * x + y * y <= 1.0, foreground);
-        }
+        let down = from_centre(truth.height);
+        let inside = down.iter().flat_map(|y| across.iter().map(move |x| x * x + y * y <= 1.0));
+        let pixels = inside.zip(truth.foreground.iter().copied()).enumerate();
+        let scored = pixels.filter(|(at, _)| !truth.is_ignored(*at)).map(|(_, pixel)| pixel);
+        let ellipse: PixelCounts = scored.collect();
+        let all = PixelCounts {
+            true_positive: ellipse.true_positive + ellipse.false_negative,
+            false_positive: ellipse.false_positive + ellipse.true_negative,
+            ..PixelCounts::default()
+        };
         (all.pixels() > 0).then(|| Self {
             all_ones: PixelScores::of(&all, empty),
             centre_ellipse: PixelScores::of(&ellipse, empty),

@@ -29,6 +29,13 @@ pub struct ImageRegions<'a> {
 impl ImageRegions<'_> {
     /// One document: the image and its boxes, the largest first.
     pub fn to_json(&self) -> String {
+        let record = |region: &Component| {
+            let [x0, y0, x1, y1] = corners(region);
+            json!({
+                "x0": x0, "y0": y0, "x1": x1, "y1": y1, "area": region.pixels,
+                "score": region.score,
+            })
+        };
         let boxes: Vec<Value> = self.regions.iter().map(record).collect();
         let (width, height) = self.size;
         let Self { image, class, .. } = *self;
@@ -40,28 +47,14 @@ impl ImageRegions<'_> {
 
     /// A header and one row per box, the largest first.
     pub fn to_csv(&self) -> String {
-        let mut table = csv::Writer::from_writer(Vec::new());
-        let mut write = |row: &[String]| {
-            table.write_record(row).expect("rows of equal length go into memory");
+        let header = ["image", "class", "x0", "y0", "x1", "y1", "area", "score"];
+        let names = [self.image, self.class.unwrap_or_default()].map(spreadsheet::name);
+        let row = |region: &Component| {
+            let numbers = corners(region).map(|corner| corner.to_string());
+            let measures = [region.pixels.to_string(), region.score.to_string()];
+            names.iter().cloned().chain(numbers).chain(measures).collect::<Vec<String>>()
         };
-        write(&["image", "class", "x0", "y0", "x1", "y1", "area", "score"].map(str::to_owned));
-        for region in self.regions {
-            let [x0, y0, x1, y1] = corners(region).map(|corner| corner.to_string());
-            let (area, score) = (region.pixels.to_string(), region.score.to_string());
-            let class = spreadsheet::name(self.class.unwrap_or_default()).into_owned();
-            write(&[
-                spreadsheet::name(self.image).into_owned(),
-                class,
-                x0,
-                y0,
-                x1,
-                y1,
-                area,
-                score,
-            ]);
-        }
-        let bytes = table.into_inner().expect("memory takes every row");
-        String::from_utf8(bytes).expect("rows are text")
+        spreadsheet::csv(&header, self.regions.iter().map(row))
     }
 
     /// A `FeatureCollection` (RFC 7946) of annotations, as QuPath reads and writes it.
@@ -74,17 +67,10 @@ impl ImageRegions<'_> {
             let [x0, y0, x1, y1] = corners(region);
             let outer = vec![[x0, y0], [x1, y0], [x1, y1], [x0, y1]];
             let rectangle = geojson::geometry(&[Polygon { outer, holes: Vec::new() }]);
-            geojson::feature(rectangle, region.pixels, region.score, about)
+            geojson::feature(rectangle, region, about)
         };
         geojson::collection(&self.regions.iter().map(feature).collect::<Vec<Value>>())
     }
-}
-
-fn record(region: &Component) -> Value {
-    let [x0, y0, x1, y1] = corners(region);
-    json!({
-        "x0": x0, "y0": y0, "x1": x1, "y1": y1, "area": region.pixels, "score": region.score,
-    })
 }
 
 /// The box's corners, which for regions of pixels are whole numbers.

@@ -1,11 +1,10 @@
 //! Curves: training losses, errors, precision against recall.
 //!
-//! A [`Chart`] is data, a [`Grid`] puts charts side by side, and `draw` makes SVG of them.
+//! A [`Chart`] is data, of which `draw` makes SVG.
 //! Numbers that cannot be drawn (NaN, infinite) leave a gap, a point between two gaps is a dot,
 //! and a chart without data shows its axes.
 //!
 //! [`Chart`]: crate::report::chart::Chart
-//! [`Grid`]: crate::report::chart::Grid
 
 mod axis;
 mod draw;
@@ -18,7 +17,7 @@ const DASHES: [&str; 4] = ["", "7 5", "1 5", "9 5 1 5"];
 
 /// How a curve is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Style {
+pub(super) struct Style {
     paint: Paint,
     dashes: &'static str,
     width: f32,
@@ -26,50 +25,30 @@ pub struct Style {
 
 /// One curve.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
-    /// Its name in the legend.
-    pub name: String,
-    /// How it is drawn.
-    pub style: Style,
+pub(super) struct Series {
+    pub(super) name: String,
+    pub(super) style: Style,
     /// `(x, y)` in drawing order; a point that is not finite leaves a gap.
-    pub points: Vec<(f64, f64)>,
-}
-
-/// A vertical line at a remarkable place, such as the best epoch.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Mark {
-    /// Its name in the legend.
-    pub name: String,
-    /// Where it stands.
-    pub x: f64,
+    pub(super) points: Vec<(f64, f64)>,
 }
 
 /// Curves over common axes.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Chart {
+pub(super) struct Chart {
     /// Above the data; left out if empty.
-    pub title: String,
+    pub(super) title: String,
     /// Below the horizontal axis; left out if empty.
-    pub x_label: String,
+    pub(super) x_label: String,
     /// Beside the vertical axis; left out if empty.
-    pub y_label: String,
+    pub(super) y_label: String,
     /// The curves, in the legend's order.
-    pub series: Vec<Series>,
-    /// Vertical lines, named in the legend after the curves.
-    pub marks: Vec<Mark>,
+    pub(super) series: Vec<Series>,
+    /// Vertical lines at remarkable places, such as the best epoch, with their names in the legend.
+    pub(super) marks: Vec<(String, f64)>,
     /// What the horizontal axis shows; by default, all data.
-    pub x_range: Option<(f64, f64)>,
+    pub(super) x_range: Option<(f64, f64)>,
     /// What the vertical axis shows; by default, all data, rounded to ticks.
-    pub y_range: Option<(f64, f64)>,
-}
-
-/// Charts on one page, side by side in rows of `columns`; their axes line up.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Grid {
-    /// Number of charts in a row; 1 stacks them.
-    pub columns: usize,
-    /// The charts, row by row.
-    pub charts: Vec<Chart>,
+    pub(super) y_range: Option<(f64, f64)>,
 }
 
 impl Style {
@@ -84,8 +63,7 @@ impl Style {
 }
 
 impl Chart {
-    /// An empty chart with its titles.
-    pub fn new(
+    pub(super) fn new(
         title: impl Into<String>,
         x_label: impl Into<String>,
         y_label: impl Into<String>,
@@ -95,33 +73,36 @@ impl Chart {
     }
 
     /// Adds a curve in the next free style.
-    pub fn add(&mut self, name: impl Into<String>, points: Vec<(f64, f64)>) {
+    pub(super) fn add(&mut self, name: impl Into<String>, points: Vec<(f64, f64)>) {
         let curves = self.series.iter().filter(|series| series.style != Style::REFERENCE);
         let style = Style::nth(curves.count());
         self.series.push(Series { name: name.into(), style, points });
     }
 
     /// Adds a thin grey line that curves are held against, such as chance.
-    pub fn reference(&mut self, name: impl Into<String>, points: Vec<(f64, f64)>) {
+    pub(super) fn reference(&mut self, name: impl Into<String>, points: Vec<(f64, f64)>) {
         self.series.push(Series { name: name.into(), style: Style::REFERENCE, points });
     }
 
     /// Adds a grey vertical line.
-    pub fn mark(&mut self, name: impl Into<String>, x: f64) {
-        self.marks.push(Mark { name: name.into(), x });
+    pub(super) fn mark(&mut self, name: impl Into<String>, x: f64) {
+        self.marks.push((name.into(), x));
     }
 
-    /// The chart `width` pixels wide, its data `data_height` pixels high.
-    pub fn draw(&self, width: f32, data_height: f32) -> Svg {
-        draw::grid(1, std::slice::from_ref(self), width, data_height)
+    /// The chart, so many pixels wide and its data so many high.
+    pub(super) fn draw(&self, size: (f32, f32)) -> Svg {
+        draw::grid(1, std::slice::from_ref(self), size)
     }
 }
 
-impl Grid {
-    /// The charts, each `width` pixels wide and its data `data_height` pixels high.
-    pub fn draw(&self, width: f32, data_height: f32) -> Svg {
-        draw::grid(self.columns, &self.charts, width, data_height)
-    }
+/// Charts of equal size in a row; their axes line up.
+pub(super) fn side_by_side(charts: &[Chart], size: (f32, f32)) -> Svg {
+    draw::grid(charts.len(), charts, size)
+}
+
+/// Charts of equal size under each other; their axes line up.
+pub(super) fn stacked(charts: &[Chart], size: (f32, f32)) -> Svg {
+    draw::grid(1, charts, size)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const LARGEST_CELL: f32 = 72.0;
 ///
 /// Cells are shaded by their share of their row. Names and numbers are left out where there are
 /// too many classes to read them.
-pub fn confusion_matrix(confusion: &Confusion, classes: &[&str]) -> Svg {
+pub(super) fn confusion_matrix(confusion: &Confusion, classes: &[&str]) -> Svg {
     let count = classes.len().max(1) as f32;
     let longest = classes.iter().map(|name| text_width(name)).fold(0.0, f32::max);
     let names = longest.min(LONGEST_NAME) + GAP;
@@ -56,16 +56,12 @@ pub fn confusion_matrix(confusion: &Confusion, classes: &[&str]) -> Svg {
             let style = TextStyle { anchor: Anchor::End, ..TextStyle::default() };
             svg.text((left - GAP, y + cell / 2.0), &name, style);
             let middle = left + (row as f32 + 0.5) * cell;
-            match upright {
-                true => {
-                    svg.text((middle, top + side + GAP / 2.0 + LINE_HEIGHT / 2.0), &name, centred)
-                }
-                false => svg.text(
-                    (middle, top + side + GAP / 2.0),
-                    &name,
-                    TextStyle { upward: true, ..style },
-                ),
-            }
+            let below_cells = top + side + GAP / 2.0;
+            let (y, style) = match upright {
+                true => (below_cells + LINE_HEIGHT / 2.0, centred),
+                false => (below_cells, TextStyle { upward: true, ..style }),
+            };
+            svg.text((middle, y), &name, style);
         }
     }
     svg

@@ -131,16 +131,6 @@ impl Report {
         }
     }
 
-    /// The same report, with the settings of the run that was scored.
-    pub fn with_settings(self, settings: Option<Config>) -> Self {
-        Self { settings: settings.map(Box::new), ..self }
-    }
-
-    /// The same report, with what the run was started from.
-    pub fn with_inputs(self, inputs: Option<Inputs>) -> Self {
-        Self { inputs, ..self }
-    }
-
     /// Reads a `report.json`, or the one in a folder.
     pub fn read(path: &Path) -> Result<Self> {
         let file = if path.is_dir() { path.join("report.json") } else { path.to_owned() };
@@ -188,79 +178,69 @@ impl Report {
     pub fn protocol(&self) -> Vec<(&'static str, String)> {
         let Self { conditions, evaluation, split, method, .. } = self;
         let protocol = &evaluation.scores.protocol;
-        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
         let threshold = match (protocol.threshold.rule(), protocol.threshold.value()) {
             (rule, Some(value)) if rule.ready().is_none() => format!("{rule}, {value}"),
             (rule, Some(_)) => format!("{rule}, fixed"),
             (rule, None) => format!("{rule}, per image"),
         };
-        let mut rows = vec![
-            ("method", method.clone()),
-            ("dataset", conditions.data.clone()),
-            ("layout", conditions.layout.to_string()),
-            ("split", format!("{split}, {} images", evaluation.scores.images)),
-            ("images with masks", evaluation.scores.images_with_truth.to_string()),
-            ("foreground of the truth", name_of(&conditions.truth_rule)),
-            ("threshold", threshold),
-            ("CRF", conditions.crf.map_or("none", Preset::name).to_owned()),
-            (
-                "class of class-dependent masks",
-                if conditions.oracle_label { "true class (oracle)" } else { "predicted class" }
-                    .to_owned(),
-            ),
-            ("Dice of two empty masks", name_of(&protocol.empty)),
-            (
-                "intervals",
-                format!(
-                    "{} %, {} resamples of the images, seed {}",
-                    100.0 * protocol.bootstrap.confidence,
-                    protocol.bootstrap.resamples,
-                    protocol.bootstrap.seed
-                ),
-            ),
-        ];
-        if let Some(Inputs { weights, images, masks, .. }) = &self.inputs {
-            let weights = weights.as_ref().map_or_else(
-                || "drawn".to_owned(),
-                |file| format!("{}, SHA-256 {}", file.name, file.sha256),
-            );
-            let print = |Fingerprint { files, every_byte, sha256, .. }: &Fingerprint| {
-                let of = if *every_byte { "every byte" } else { "a sample of each" };
-                format!("{files} files, SHA-256 of {of} {sha256}")
-            };
-            rows.push(("initial weights", weights));
-            rows.push(("training images", print(images)));
-            rows.extend(masks.as_ref().map(|masks| ("training masks", print(masks))));
-        }
-        if let Some(rule) = &conditions.mask_rule {
-            rows.push(("mask rule", rule.clone()));
-        }
-        if let Some(features) = &conditions.features {
-            rows.push(("features of decidability", features.clone()));
-        }
-        if let Some(maps) = &conditions.maps {
-            rows.push(("score maps", maps.clone()));
-        }
-        if conditions.run.is_some() {
-            rows.push(("run", text(&conditions.run)));
-            rows.push(("weights", text(&conditions.weights)));
-            rows.push(("backbone", text(&conditions.backbone)));
-            rows.push((
-                "semantics",
-                conditions.semantics.as_ref().map_or_else(String::new, name_of),
-            ));
-            rows.push(("seed", conditions.seed.map_or_else(String::new, |seed| seed.to_string())));
-        }
-        if let Some(run) = &conditions.trained_in {
-            rows.push(("trained in", run.clone()));
-        }
-        if let Some(Training { epochs, kept_epoch, seconds }) = self.training {
+        let intervals = format!(
+            "{} %, {} resamples of the images, seed {}",
+            100.0 * protocol.bootstrap.confidence,
+            protocol.bootstrap.resamples,
+            protocol.bootstrap.seed
+        );
+        let initial = |inputs: &Inputs| match &inputs.weights {
+            None => "drawn".to_owned(),
+            Some(file) => format!("{}, SHA-256 {}", file.name, file.sha256),
+        };
+        let print = |Fingerprint { files, every_byte, sha256, .. }: &Fingerprint| {
+            let of = if *every_byte { "every byte" } else { "a sample of each" };
+            format!("{files} files, SHA-256 of {of} {sha256}")
+        };
+        let inputs = self.inputs.as_ref();
+        let of_run = |value: Option<String>| {
+            conditions.run.as_ref().map(|_| value.unwrap_or_else(|| "none".to_owned()))
+        };
+        let training = self.training.map(|Training { epochs, kept_epoch, seconds }| {
             let kept = kept_epoch.map_or_else(String::new, |kept| format!(", epoch {kept} kept"));
             let s = if epochs == 1 { "" } else { "s" };
-            rows.push(("training", format!("{epochs} epoch{s}{kept}, {seconds:.0} s")));
-        }
-        rows.push(("written by", format!("pinpoint {}", self.version)));
-        rows
+            format!("{epochs} epoch{s}{kept}, {seconds:.0} s")
+        });
+        let rows = [
+            ("method", Some(method.clone())),
+            ("dataset", Some(conditions.data.clone())),
+            ("layout", Some(conditions.layout.to_string())),
+            ("split", Some(format!("{split}, {} images", evaluation.scores.images))),
+            ("images with masks", Some(evaluation.scores.images_with_truth.to_string())),
+            ("foreground of the truth", Some(name_of(&conditions.truth_rule))),
+            ("threshold", Some(threshold)),
+            ("CRF", Some(conditions.crf.map_or("none", Preset::name).to_owned())),
+            ("class of class-dependent masks", Some(conditions.mask_class().to_owned())),
+            ("Dice of two empty masks", Some(name_of(&protocol.empty))),
+            ("intervals", Some(intervals)),
+            ("initial weights", inputs.map(initial)),
+            ("training images", inputs.map(|inputs| print(&inputs.images))),
+            ("training masks", inputs.and_then(|inputs| inputs.masks.as_ref()).map(print)),
+            ("mask rule", conditions.mask_rule.clone()),
+            ("features of decidability", conditions.features.clone()),
+            ("score maps", conditions.maps.clone()),
+            ("run", conditions.run.clone()),
+            ("weights", of_run(conditions.weights.clone())),
+            ("backbone", of_run(conditions.backbone.clone())),
+            ("semantics", of_run(conditions.semantics.as_ref().map(name_of))),
+            ("seed", of_run(conditions.seed.map(|seed| seed.to_string()))),
+            ("trained in", conditions.trained_in.clone()),
+            ("training", training),
+            ("written by", Some(format!("pinpoint {}", self.version))),
+        ];
+        rows.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+impl Conditions {
+    /// The class whose mask was scored, where masks depend on the class.
+    pub(super) fn mask_class(&self) -> &'static str {
+        if self.oracle_label { "true class (oracle)" } else { "predicted class" }
     }
 }
 

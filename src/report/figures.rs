@@ -1,57 +1,59 @@
-//! The figures of a report.
+//! The figures of a report, and the curves of a training.
 
 use super::{
     Report,
-    chart::{Chart, Grid},
+    chart::{self, Chart},
     confusion::confusion_matrix,
     svg::Svg,
 };
-use crate::metrics::{Curve, Curves, Scores, SweepCurve, Threshold};
+use crate::{
+    metrics::{Curve, Curves, Scores, SweepCurve, Threshold},
+    train::EpochRecord,
+};
 
 /// Width of a chart and height of its data, in pixels: to be read on a phone too.
 const SIZE: (f32, f32) = (440.0, 270.0);
 
 /// Drawings that belong together.
 #[derive(Debug, Clone)]
-pub struct Figure {
+pub(super) struct Figure {
     /// Name of its file, without ending.
-    pub name: &'static str,
-    /// What it shows.
-    pub caption: &'static str,
+    pub(super) name: &'static str,
+    pub(super) caption: &'static str,
     /// All of it, for a file.
-    pub drawing: Svg,
+    pub(super) drawing: Svg,
     /// Its parts, which a page lays out as it has room.
     pub(super) parts: Vec<Svg>,
 }
 
 /// The names of all figures, whether a report has them or not.
-pub const NAMES: [&str; 4] = ["precision_recall", "roc", "threshold", "confusion"];
+pub(super) const NAMES: [&str; 4] = ["precision_recall", "roc", "threshold", "confusion"];
 
 /// The figures that a report has numbers for.
-pub fn figures(report: &Report) -> Vec<Figure> {
+pub(super) fn figures(report: &Report) -> Vec<Figure> {
     let evaluation = &report.evaluation;
     let curves = [(report.method.as_str(), &evaluation.curves)];
     let mut figures = Vec::new();
     if evaluation.curves.precision_recall_foreground.is_some()
         || evaluation.curves.precision_recall_background.is_some()
     {
-        let grid = precision_recall(&curves, &evaluation.scores);
+        let charts = precision_recall(&curves, &evaluation.scores);
         let caption = "Averaged over images; at chance precision is the share of such pixels";
         figures.push(Figure {
             name: NAMES[0],
             caption,
-            drawing: grid.draw(SIZE.0, SIZE.1),
-            parts: grid.charts.iter().map(|chart| chart.draw(SIZE.0, SIZE.1)).collect(),
+            drawing: chart::side_by_side(&charts, SIZE),
+            parts: charts.iter().map(|chart| chart.draw(SIZE)).collect(),
         });
     }
     if evaluation.curves.roc.is_some() {
-        let chart = roc(&curves).draw(SIZE.0, SIZE.1);
+        let chart = roc(&curves).draw(SIZE);
         figures.push(whole(NAMES[1], "Averaged over images; the diagonal is chance", chart));
     }
     if evaluation.scores.images_with_truth > 0 {
         let chart = sweep(&evaluation.sweep, &evaluation.scores.protocol.threshold);
         let caption = "Mean over images at every threshold; all images are cut at the same one";
-        figures.push(whole(NAMES[2], caption, chart.draw(SIZE.0, SIZE.1)));
+        figures.push(whole(NAMES[2], caption, chart.draw(SIZE)));
     }
     if let Some(confusion) = &evaluation.confusion {
         let matrix = confusion_matrix(confusion, &report.class_names());
@@ -67,7 +69,7 @@ fn whole(name: &'static str, caption: &'static str, drawing: Svg) -> Figure {
 
 /// Averaged precision-recall curves of several methods on one split: foreground and background
 /// side by side. Precision at chance is the share of pixels that are such.
-pub fn precision_recall(methods: &[(&str, &Curves)], scores: &Scores) -> Grid {
+pub(super) fn precision_recall(methods: &[(&str, &Curves)], scores: &Scores) -> [Chart; 2] {
     let side = |title: &str, curve: fn(&Curves) -> Option<&Curve>, chance: Option<f64>| {
         let mut chart = averaged(title, ("recall", "precision"), methods, curve);
         if let Some(chance) = chance.filter(|_| !chart.series.is_empty()) {
@@ -78,7 +80,7 @@ pub fn precision_recall(methods: &[(&str, &Curves)], scores: &Scores) -> Grid {
     };
     let foreground = scores.true_area;
     let background = foreground.map(|area| 100.0 - area);
-    let charts = vec![
+    [
         side(
             "Precision and recall, foreground",
             |curves| curves.precision_recall_foreground.as_ref(),
@@ -89,8 +91,7 @@ pub fn precision_recall(methods: &[(&str, &Curves)], scores: &Scores) -> Grid {
             |curves| curves.precision_recall_background.as_ref(),
             background,
         ),
-    ];
-    Grid { columns: 2, charts }
+    ]
 }
 
 /// Averaged ROC curves of several methods, and the diagonal of chance.
@@ -118,6 +119,44 @@ fn averaged(
         }
     }
     chart
+}
+
+/// How a run has gone so far: losses above, errors below, over the epochs; as an SVG file.
+pub fn training_curves(records: &[EpochRecord]) -> String {
+    type Value = fn(&EpochRecord) -> Option<f64>;
+    let chart = |title, unit, curves: [(&str, Value); 3]| {
+        let mut chart = Chart::new(title, "epoch", unit);
+        for (name, value) in curves {
+            let point = |record: &EpochRecord| Some((record.epoch as f64, value(record)?));
+            let points: Vec<(f64, f64)> = records.iter().filter_map(point).collect();
+            if !points.is_empty() {
+                chart.add(name, points);
+            }
+        }
+        chart
+    };
+    let losses = chart(
+        "Losses",
+        "mean over images",
+        [
+            ("localizer", |record| Some(record.loss_localizer)),
+            ("foreground", |record| record.loss_foreground),
+            ("background", |record| record.loss_background),
+        ],
+    );
+    let mut errors = chart(
+        "Classification error",
+        "% of images",
+        [
+            ("training", |record| Some(record.train_error)),
+            ("validation", |record| record.valid_error),
+            ("validation, localizer", |record| record.valid_localizer_error),
+        ],
+    );
+    if let Some(best) = records.iter().rev().find(|record| record.best) {
+        errors.mark("epoch kept", best.epoch as f64);
+    }
+    chart::stacked(&[losses, errors], (720.0, 260.0)).document()
 }
 
 /// Dice against the threshold, with a mark at the one that was used.
@@ -160,7 +199,6 @@ mod tests {
         let scores = Scores { true_area: Some(30.0), ..report.evaluation.scores.clone() };
         let curves = [("ours", &report.evaluation.curves)];
         let chance: Vec<_> = precision_recall(&curves, &scores)
-            .charts
             .iter()
             .map(|chart| chart.series.last().unwrap().points[1])
             .collect();
@@ -181,9 +219,9 @@ mod tests {
     fn curves_of_several_methods_share_a_chart() {
         let (one, two) = (example().evaluation.curves, example().evaluation.curves);
         let scores = example().evaluation.scores;
-        let grid = precision_recall(&[("ours", &one), ("theirs", &two)], &scores);
-        let names: Vec<_> = grid.charts[0].series.iter().map(|s| s.name.clone()).collect();
+        let charts = precision_recall(&[("ours", &one), ("theirs", &two)], &scores);
+        let names: Vec<_> = charts[0].series.iter().map(|s| s.name.clone()).collect();
         assert!(names[0].starts_with("ours ") && names[1].starts_with("theirs "), "{names:?}");
-        assert_eq!(grid.charts.len(), 2);
+        assert_eq!(charts.len(), 2);
     }
 }

@@ -55,7 +55,7 @@ impl Folder {
     ) -> Result<Evaluation> {
         let Self { root, thumbnails } = self;
         let (maps, names) = (root.join("maps"), map_names(task.dataset.split(task.split)));
-        let shrink = |case: &Case<'_>| {
+        let shrink = |case: &Case| {
             if saved(case.index) {
                 save_map(&maps.join(&names[case.index]), case)?;
             }
@@ -75,7 +75,7 @@ impl Folder {
             .into_iter()
             .map(|(index, standing)| {
                 let thumbnail = self.thumbnails.get(index)?;
-                Ok(Shown { row: &images[index], standing, thumbnail })
+                Ok(Shown::new(&images[index], standing, &thumbnail))
             })
             .collect::<Result<_>>()?;
         let drawn = figures(report);
@@ -91,19 +91,19 @@ impl Folder {
             remove(&svg.with_extension("png"))?;
         }
         remove(&file("figures/gallery.png"))?;
-        write_atomically(&file("metrics.csv"), &tables::images_csv(report))?;
-        write_atomically(&file("classes.csv"), &tables::classes_csv(report))?;
+        write_atomically(&file("metrics.csv"), tables::images_csv(report).as_bytes())?;
+        write_atomically(&file("classes.csv"), tables::classes_csv(report).as_bytes())?;
         write_atomically(&file("report.md"), tables::markdown(report).as_bytes())?;
         write_atomically(&file("report.html"), html::page(report, &drawn, &shown).as_bytes())?;
         report.write(&file("report.json"))
     }
 }
 
-fn save_map(path: &Path, case: &Case<'_>) -> Result<()> {
+fn save_map(path: &Path, case: &Case) -> Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
     }
-    write_atomically(path, &npy::encode(case.image.width() as usize, case.map))
+    write_atomically(path, &npy::encode(case.image.width() as usize, &case.map))
 }
 
 /// Removes a file that an older report may have left.

@@ -4,51 +4,34 @@
 //! scored. Each is made small as it passes and put on disk; the chosen ones are
 //! read back. So a split of any length needs the memory of a few images.
 
-mod store;
 mod thumbnail;
 
-pub use store::ThumbnailFile;
-pub use thumbnail::Thumbnail;
+pub(super) use thumbnail::{Thumbnail, ThumbnailFile};
+
+use serde::Serialize;
 
 use crate::metrics::ImageRow;
 
 /// At most this many images are shown: a third each of the worst, the median and the best.
-pub const MOST_SHOWN: usize = 120;
+pub(super) const MOST_SHOWN: usize = 120;
 
 /// Where an image stands among all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// Among the lowest scores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Standing {
     Worst,
-    /// Around the median.
     Median,
-    /// Among the highest scores.
     Best,
     /// Not scored: there is no truth.
     Unscored,
-}
-
-impl Standing {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Worst => "worst",
-            Self::Median => "median",
-            Self::Best => "best",
-            Self::Unscored => "unscored",
-        }
-    }
 }
 
 /// Chooses what is shown of a split, worst first: everything, or a third each of the worst,
 /// the median and the best. Images without truth come last, if there is room.
 ///
 /// The order is that of the mean of F1⁺ and F1⁻; of equals, that of the split.
-pub fn choose(images: &[ImageRow], most: usize) -> Vec<(usize, Standing)> {
-    let score = |index: &usize| {
-        let row = &images[*index];
-        row.f1_foreground.zip(row.f1_background).map(|(f, b)| (f + b) / 2.0)
-    };
+pub(super) fn choose(images: &[ImageRow], most: usize) -> Vec<(usize, Standing)> {
+    let score = |index: &usize| images[*index].pixels.f1_mean();
     let (mut scored, unscored): (Vec<usize>, Vec<usize>) =
         (0..images.len()).partition(|index| score(index).is_some());
     scored.sort_by(|a, b| score(a).partial_cmp(&score(b)).expect("scores are numbers"));
@@ -78,14 +61,14 @@ fn ranks(count: usize, most: usize) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::document::tests::example;
+    use crate::{metrics::PixelScores, report::document::tests::example};
 
     fn rows(scores: &[Option<f64>]) -> Vec<ImageRow> {
         let template = example().evaluation.images.remove(0);
-        let row = |score: &Option<f64>| ImageRow {
-            f1_foreground: *score,
-            f1_background: *score,
-            ..template.clone()
+        let row = |score: &Option<f64>| {
+            let (f1_foreground, f1_background) = (*score, *score);
+            let pixels = PixelScores { f1_foreground, f1_background, ..template.pixels };
+            ImageRow { pixels, ..template.clone() }
         };
         scores.iter().map(row).collect()
     }

@@ -47,7 +47,7 @@ impl Headline {
 }
 
 /// A score, or a dash where it does not exist.
-pub fn percent(score: Option<f64>) -> String {
+pub(super) fn percent(score: Option<f64>) -> String {
     score.map_or_else(|| "-".to_owned(), |score| format!("{score:.2}"))
 }
 
@@ -55,6 +55,9 @@ pub fn percent(score: Option<f64>) -> String {
 pub(super) fn leading(rows: &[Headline]) -> usize {
     rows.iter().position(|row| row.name == "Precision").unwrap_or(rows.len())
 }
+
+const AT_THRESHOLD: &str = "at the threshold, mean over images";
+const AVERAGED: &str = "averaged curve, any threshold";
 
 /// The scores that every summary shows.
 pub fn headline(scores: &Scores) -> Vec<Headline> {
@@ -77,15 +80,14 @@ pub fn headline(scores: &Scores) -> Vec<Headline> {
         }
     };
     let pixel = |name, key, meaning, of: fn(&PixelScores) -> Option<f64>| {
-        let trivial = scores.trivial.iter().flat_map(|trivial| {
-            let both = [
-                ("All-ones", of(&trivial.all_ones)),
-                ("centre ellipse", of(&trivial.centre_ellipse)),
-            ];
-            both.into_iter().filter_map(|(name, score)| Some((name, score?)))
-        });
+        let trivial = scores.trivial.as_ref();
+        let masks = [
+            ("All-ones", trivial.and_then(|trivial| of(&trivial.all_ones))),
+            ("centre ellipse", trivial.and_then(|trivial| of(&trivial.centre_ellipse))),
+        ];
+        let scored = masks.into_iter().filter_map(|(name, score)| Some((name, score?)));
         Headline {
-            trivial: trivial.collect(),
+            trivial: scored.collect(),
             ..row(name, key, meaning, Some(Higher), of(&scores.mean))
         }
     };
@@ -104,38 +106,14 @@ pub fn headline(scores: &Scores) -> Vec<Headline> {
         )
     }));
     rows.extend([
-        pixel(
-            "F1⁺ (Dice of foreground)",
-            "f1_foreground",
-            "at the threshold, mean over images",
-            |s| s.f1_foreground,
-        ),
-        pixel(
-            "F1⁻ (Dice of background)",
-            "f1_background",
-            "at the threshold, mean over images",
-            |s| s.f1_background,
-        ),
+        pixel("F1⁺ (Dice of foreground)", "f1_foreground", AT_THRESHOLD, |s| s.f1_foreground),
+        pixel("F1⁻ (Dice of background)", "f1_background", AT_THRESHOLD, |s| s.f1_background),
         pixel("IoU", "iou_mean", "foreground and background, mean over images", |s| s.iou_mean),
         pixel("Precision", "precision", "marked pixels that are right", |s| s.precision),
         pixel("Recall", "recall", "true pixels that are marked", |s| s.recall),
-    ]);
-    rows.extend([
-        row(
-            "PR area, foreground",
-            "",
-            "averaged curve, any threshold",
-            Some(Higher),
-            scores.pr_auc_foreground,
-        ),
-        row(
-            "PR area, background",
-            "",
-            "averaged curve, any threshold",
-            Some(Higher),
-            scores.pr_auc_background,
-        ),
-        row("ROC area", "", "averaged curve, any threshold", Some(Higher), scores.roc_auc),
+        row("PR area, foreground", "", AVERAGED, Some(Higher), scores.pr_auc_foreground),
+        row("PR area, background", "", AVERAGED, Some(Higher), scores.pr_auc_background),
+        row("ROC area", "", AVERAGED, Some(Higher), scores.roc_auc),
         row(
             "Inverted maps",
             "inverted",

@@ -24,18 +24,46 @@ const PAGE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("style/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
-/// An image of the gallery: its row, where it stands, its picture.
-pub struct Shown<'a> {
-    /// Its scores.
-    pub row: &'a ImageRow,
-    /// Where it stands among all.
-    pub standing: Standing,
-    /// Its picture.
-    pub thumbnail: Thumbnail,
+/// An image of the gallery, as the script has it.
+#[derive(Serialize)]
+pub(super) struct Shown<'a> {
+    id: &'a str,
+    label: usize,
+    predicted: Option<usize>,
+    probability: Option<f32>,
+    threshold: Option<f32>,
+    f1_foreground: Option<f64>,
+    f1_background: Option<f64>,
+    standing: Standing,
+    image: String,
+    map: String,
+    truth: Option<String>,
+}
+
+impl<'a> Shown<'a> {
+    /// An image with its scores, where it stands among all, and its picture.
+    pub(super) fn new(row: &'a ImageRow, standing: Standing, thumbnail: &Thumbnail) -> Self {
+        let url = |kind: &str, bytes: &[u8]| {
+            format!("data:image/{kind};base64,{}", base64::encode(bytes))
+        };
+        Self {
+            id: &row.id,
+            label: row.label,
+            predicted: row.predicted,
+            probability: row.probability,
+            threshold: row.threshold,
+            f1_foreground: row.pixels.f1_foreground,
+            f1_background: row.pixels.f1_background,
+            standing,
+            image: url("jpeg", &thumbnail.image),
+            map: url("jpeg", &thumbnail.map),
+            truth: thumbnail.truth.as_ref().map(|truth| url("png", truth)),
+        }
+    }
 }
 
 /// The page.
-pub fn page(report: &Report, figures: &[Figure], gallery: &[Shown<'_>]) -> String {
+pub(super) fn page(report: &Report, figures: &[Figure], gallery: &[Shown<'_>]) -> String {
     let scores = &report.evaluation.scores;
     let headline = headline(scores);
     let (first, rest) = headline.split_at(leading(&headline));
@@ -189,7 +217,7 @@ struct Data<'a> {
     scored: u64,
     sweep: Sweep<'a>,
     colours: Colours,
-    items: Vec<Item<'a>>,
+    items: &'a [Shown<'a>],
 }
 
 #[derive(Serialize)]
@@ -207,45 +235,6 @@ struct Colours {
     truth: [u8; 3],
     /// Of the scores 0, 1/255, …, 1.
     heat: &'static [[u8; 3]],
-}
-
-#[derive(Serialize)]
-struct Item<'a> {
-    id: &'a str,
-    label: usize,
-    predicted: Option<usize>,
-    probability: Option<f32>,
-    threshold: Option<f32>,
-    f1_foreground: Option<f64>,
-    f1_background: Option<f64>,
-    standing: &'static str,
-    image: String,
-    map: String,
-    truth: Option<String>,
-}
-
-impl<'a> Item<'a> {
-    fn of(shown: &Shown<'a>) -> Self {
-        let Shown { row, standing, thumbnail } = shown;
-        let url = |kind: &str, bytes: &[u8]| {
-            format!("data:image/{kind};base64,{}", base64::encode(bytes))
-        };
-        let (jpeg, png) =
-            (|bytes: &Vec<u8>| url("jpeg", bytes), |bytes: &Vec<u8>| url("png", bytes));
-        Self {
-            id: &row.id,
-            label: row.label,
-            predicted: row.predicted,
-            probability: row.probability,
-            threshold: row.threshold,
-            f1_foreground: row.f1_foreground,
-            f1_background: row.f1_background,
-            standing: standing.name(),
-            image: jpeg(&thumbnail.image),
-            map: jpeg(&thumbnail.map),
-            truth: thumbnail.truth.as_ref().map(png),
-        }
-    }
 }
 
 fn data(report: &Report, gallery: &[Shown<'_>]) -> String {
@@ -266,7 +255,7 @@ fn data(report: &Report, gallery: &[Shown<'_>]) -> String {
             truth: overlay::TRUE_MASK.0,
             heat: &*overlay::colour_map::COLOURS,
         },
-        items: gallery.iter().map(Item::of).collect(),
+        items: gallery,
     };
     // So that no text can end the script element it stands in.
     serde_json::to_string(&data).expect("plain data").replace('<', "\\u003c")
@@ -279,7 +268,7 @@ mod tests {
 
     fn shown(row: &ImageRow) -> Shown<'_> {
         let thumbnail = Thumbnail { image: vec![1, 2], map: vec![3], truth: None };
-        Shown { row, standing: Standing::Worst, thumbnail }
+        Shown::new(row, Standing::Worst, &thumbnail)
     }
 
     #[test]

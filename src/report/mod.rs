@@ -12,49 +12,27 @@
 //! Drawing computes no score: every number shown here was computed in `metrics`.
 //! Equal input gives equal bytes.
 
-/// Bytes as text.
 mod base64;
-/// The regions of a mask as JSON, CSV and GeoJSON.
 pub mod boxes;
-/// Curves with axes and a legend, alone or in a grid.
-pub mod chart;
-/// Heat maps, masks and contours on images.
-pub mod overlay;
-
-/// Several evaluations beside each other.
+mod chart;
 pub mod compare;
-/// The confusion matrix.
 mod confusion;
-/// All that is known about one evaluation.
 mod document;
-/// The figures of a report, and those that compare methods.
-pub mod figures;
-/// A report on disk.
+mod figures;
 mod folder;
-/// Which images a report shows.
-pub mod gallery;
-/// The scores that every summary shows.
+mod gallery;
 mod headline;
-/// One page that shows a whole report.
-pub mod html;
-/// Pictures as files, and words on them.
+mod html;
+pub mod overlay;
 pub mod picture;
 mod spreadsheet;
-/// Drawings as SVG.
 mod svg;
-/// A table as data, and its forms.
-pub mod table;
-/// Rows for spreadsheets and text.
-pub mod tables;
-/// How a run has gone so far.
-mod training;
-/// What a reader of scores should be told.
+mod table;
+mod tables;
 mod warnings;
 
-pub use confusion::confusion_matrix;
 pub use document::{Conditions, Report, Training};
+pub use figures::training_curves;
 pub use folder::Folder;
-pub use headline::{Headline, headline, percent};
-pub use svg::Svg;
-pub use training::training_curves;
+pub use headline::{Headline, headline};
 pub use warnings::{Warning, warnings};

@@ -1,76 +1,64 @@
 //! What was found, drawn on the image it was found in.
 //!
-//! | picture | what it shows |
-//! |---|---|
-//! | [`heat_map`] | scores from dark (0) to pale yellow (1), over the image in grey |
-//! | [`tint`] | a binary mask in one colour, half transparent |
-//! | [`annotated`] | a predicted mask with its contour, and what the image was taken for |
-//! | [`agreement`] | true positives green, false positives vermilion, false negatives blue, on grey |
-//!
 //! Maps and masks have the size of their image, row by row; another size is a
 //! mistake of the caller and panics.
-//!
-//! [`heat_map`]: crate::report::overlay::heat_map
-//! [`tint`]: crate::report::overlay::tint
-//! [`annotated`]: crate::report::overlay::annotated
-//! [`agreement`]: crate::report::overlay::agreement
 
 pub(super) mod colour_map;
 
-pub use colour_map::colour;
-
+use colour_map::colour;
 use image::{Pixel, Rgb, RgbImage};
 
 use super::picture::{self, blend, rgb};
 use crate::data::mask::Mask;
 
 /// How far colours hide the image beneath.
-pub const ALPHA: f32 = 0.5;
+const ALPHA: f32 = 0.5;
 /// How far those of scores do, of which every pixel has one.
 const HEAT_ALPHA: f32 = 0.65;
 /// How far the inside of a contour is coloured.
 const INSIDE_ALPHA: f32 = 0.25;
 
 /// Foreground found.
-pub const TRUE_POSITIVE: Rgb<u8> = rgb(0x00_b8_6b);
+pub(super) const TRUE_POSITIVE: Rgb<u8> = rgb(0x00_b8_6b);
 /// Background taken for foreground.
-pub const FALSE_POSITIVE: Rgb<u8> = rgb(0xe8_5a_00);
+pub(super) const FALSE_POSITIVE: Rgb<u8> = rgb(0xe8_5a_00);
 /// Foreground missed.
-pub const FALSE_NEGATIVE: Rgb<u8> = rgb(0x00_72_e0);
+pub(super) const FALSE_NEGATIVE: Rgb<u8> = rgb(0x00_72_e0);
 /// The colours of [`agreement`] with their meaning.
-pub const AGREEMENT_KEY: [(&str, Rgb<u8>); 3] = [
+pub(super) const AGREEMENT_KEY: [(&str, Rgb<u8>); 3] = [
     ("true positive", TRUE_POSITIVE),
     ("false positive", FALSE_POSITIVE),
     ("false negative", FALSE_NEGATIVE),
 ];
 
 /// A predicted mask drawn alone.
-pub const PREDICTED_MASK: Rgb<u8> = rgb(0xff_d4_00);
+pub(super) const PREDICTED_MASK: Rgb<u8> = rgb(0xff_d4_00);
 /// A true mask drawn alone.
-pub const TRUE_MASK: Rgb<u8> = rgb(0x00_b8_6b);
+pub(super) const TRUE_MASK: Rgb<u8> = rgb(0x00_b8_6b);
 
 /// The image in grey under its scores, from dark (0) to pale yellow (1).
 ///
 /// Scores beyond `[0, 1]` count as its nearest end; the image shows where a score is NaN.
 pub fn heat_map(image: &RgbImage, scores: &[f32]) -> RgbImage {
-    check_size(image, scores.len());
-    recolour(image, |i, pixel| match scores[i] {
+    recolour(image, scores.len(), |i, pixel| match scores[i] {
         score if score.is_nan() => pixel,
         score => blend(grey(pixel), colour(score), HEAT_ALPHA),
     })
 }
 
 /// The image with the pixels of a mask coloured.
-pub fn tint(image: &RgbImage, mask: &[bool], colour: Rgb<u8>) -> RgbImage {
-    check_size(image, mask.len());
-    recolour(image, |i, pixel| if mask[i] { blend(pixel, colour, ALPHA) } else { pixel })
+pub(super) fn tint(image: &RgbImage, mask: &[bool], colour: Rgb<u8>) -> RgbImage {
+    recolour(
+        image,
+        mask.len(),
+        |i, pixel| if mask[i] { blend(pixel, colour, ALPHA) } else { pixel },
+    )
 }
 
 /// The image with a predicted mask: its inside lightly coloured, its border drawn, and what the
 /// image was taken for in the corner.
 pub fn annotated(image: &RgbImage, mask: &[bool], caption: Option<&str>) -> RgbImage {
-    check_size(image, mask.len());
-    let mut picture = recolour(image, |i, pixel| match mask[i] {
+    let mut picture = recolour(image, mask.len(), |i, pixel| match mask[i] {
         true => blend(pixel, PREDICTED_MASK, INSIDE_ALPHA),
         false => pixel,
     });
@@ -84,13 +72,11 @@ pub fn annotated(image: &RgbImage, mask: &[bool], caption: Option<&str>) -> RgbI
 /// The image in grey, coloured by how the predicted mask agrees with the truth.
 ///
 /// True background and pixels that the truth ignores stay grey.
-pub fn agreement(image: &RgbImage, predicted: &[bool], truth: &Mask) -> RgbImage {
-    check_size(image, predicted.len());
+pub(super) fn agreement(image: &RgbImage, predicted: &[bool], truth: &Mask) -> RgbImage {
     let sizes = (truth.width, truth.height);
     assert_eq!(sizes, image.dimensions(), "the truth has the size of its image");
-    let ignored = |i: usize| truth.ignored.as_ref().is_some_and(|ignored| ignored[i]);
-    recolour(image, |i, pixel| match (predicted[i], truth.foreground[i]) {
-        _ if ignored(i) => grey(pixel),
+    recolour(image, predicted.len(), |i, pixel| match (predicted[i], truth.foreground[i]) {
+        _ if truth.is_ignored(i) => grey(pixel),
         (true, true) => blend(grey(pixel), TRUE_POSITIVE, ALPHA),
         (true, false) => blend(grey(pixel), FALSE_POSITIVE, ALPHA),
         (false, true) => blend(grey(pixel), FALSE_NEGATIVE, ALPHA),
@@ -142,17 +128,19 @@ fn grey(pixel: Rgb<u8>) -> Rgb<u8> {
     Rgb([pixel.to_luma()[0]; 3])
 }
 
-fn recolour(image: &RgbImage, colour: impl Fn(usize, Rgb<u8>) -> Rgb<u8>) -> RgbImage {
+/// The image with each pixel coloured by its place among so many values.
+fn recolour(
+    image: &RgbImage,
+    values: usize,
+    colour: impl Fn(usize, Rgb<u8>) -> Rgb<u8>,
+) -> RgbImage {
+    let pixels = image.width() as usize * image.height() as usize;
+    assert_eq!(values, pixels, "maps and masks have the size of their image");
     let mut picture = image.clone();
     for (i, pixel) in picture.pixels_mut().enumerate() {
         *pixel = colour(i, *pixel);
     }
     picture
-}
-
-fn check_size(image: &RgbImage, values: usize) {
-    let pixels = image.width() as usize * image.height() as usize;
-    assert_eq!(values, pixels, "maps and masks have the size of their image");
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Pictures as files, and words on them.
 
 use image::{
-    ExtendedColorType, ImageEncoder, Rgb, RgbImage,
+    ExtendedColorType, ImageBuffer, ImageEncoder, Pixel, PixelWithColorType, Rgb, RgbImage,
     codecs::{
         jpeg::JpegEncoder,
         png::{CompressionType, FilterType, PngEncoder},
@@ -25,9 +25,9 @@ pub(super) fn blend(bottom: Rgb<u8>, top: Rgb<u8>, alpha: f32) -> Rgb<u8> {
 /// An image as the bytes of a PNG file.
 pub fn encode_png(image: &RgbImage) -> Vec<u8> {
     let mut bytes = Vec::new();
-    PngEncoder::new_with_quality(&mut bytes, CompressionType::Default, FilterType::Adaptive)
-        .write_image(image, image.width(), image.height(), ExtendedColorType::Rgb8)
-        .expect("an RGB image in memory can be written to memory");
+    let encoder =
+        PngEncoder::new_with_quality(&mut bytes, CompressionType::Default, FilterType::Adaptive);
+    image.write_with_encoder(encoder).expect("an image in memory can be written to memory");
     bytes
 }
 
@@ -42,19 +42,17 @@ pub fn encode_grey_png(width: u32, pixels: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Pixels as the bytes of a JPEG file: as good as fits into `budget` bytes, if it can be read then.
-pub(super) fn encode_jpeg(
-    pixels: &[u8],
-    (width, height): (u32, u32),
-    colours: ExtendedColorType,
-    budget: usize,
-) -> Vec<u8> {
+/// An image as the bytes of a JPEG file: as good as fits into `budget` bytes, if it can be read
+/// then.
+pub(super) fn encode_jpeg<P>(image: &ImageBuffer<P, Vec<u8>>, budget: usize) -> Vec<u8>
+where
+    P: Pixel<Subpixel = u8> + PixelWithColorType,
+{
     let mut bytes = Vec::new();
     for quality in [85, 70, 55, 40, 25] {
         bytes.clear();
-        JpegEncoder::new_with_quality(&mut bytes, quality)
-            .write_image(pixels, width, height, colours)
-            .expect("whole rows in memory can be written to memory");
+        let encoder = JpegEncoder::new_with_quality(&mut bytes, quality);
+        image.write_with_encoder(encoder).expect("an image in memory can be written to memory");
         if bytes.len() <= budget {
             break;
         }
@@ -137,8 +135,7 @@ mod tests {
         let noise = RgbImage::from_fn(64, 64, |x, y| rgb((x * 7919 + y * 104_729) * 2_654_435));
         let decoded = image::load_from_memory(&encode_png(&noise)).unwrap().to_rgb8();
         assert_eq!(decoded, noise);
-        let length =
-            |budget| encode_jpeg(noise.as_raw(), (64, 64), ExtendedColorType::Rgb8, budget).len();
+        let length = |budget| encode_jpeg(&noise, budget).len();
         let best = length(usize::MAX);
         assert!(length(best / 2) <= best / 2 && length(best) == best);
     }

@@ -1,14 +1,29 @@
-//! Names in tables that spreadsheets open.
+//! Tables that spreadsheets open.
 
-use std::borrow::Cow;
+/// A header and rows as CSV.
+pub(super) fn csv<R: IntoIterator<Item = String>>(
+    header: &[&str],
+    rows: impl IntoIterator<Item = R>,
+) -> String {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(header).expect("memory takes any row");
+    for row in rows {
+        table.write_record(row).expect("memory takes rows of equal length");
+    }
+    text(table)
+}
+
+/// What was written into memory.
+pub(super) fn text(table: csv::Writer<Vec<u8>>) -> String {
+    let bytes = table.into_inner().expect("writing to memory does not fail");
+    String::from_utf8(bytes).expect("text went in")
+}
 
 /// A name that no spreadsheet takes for a formula: one that starts like one gets an apostrophe,
 /// which spreadsheets take for "this is text".
-pub(super) fn name(text: &str) -> Cow<'_, str> {
-    match text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) {
-        true => Cow::Owned(format!("'{text}")),
-        false => Cow::Borrowed(text),
-    }
+pub(super) fn name(text: &str) -> String {
+    let mark = if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { "'" } else { "" };
+    format!("{mark}{text}")
 }
 
 #[cfg(test)]

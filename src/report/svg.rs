@@ -84,7 +84,7 @@ impl Default for TextStyle {
 
 /// A drawing; coordinates are in pixels from the top left corner.
 #[derive(Debug, Clone, Default)]
-pub struct Svg {
+pub(super) struct Svg {
     pub(super) width: f32,
     pub(super) height: f32,
     body: String,
@@ -97,7 +97,7 @@ impl Svg {
     }
 
     /// The drawing as a file of its own.
-    pub fn document(&self) -> String {
+    pub(super) fn document(&self) -> String {
         let background = "<rect class=\"card\" width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
         self.tagged(&format!("<style>\n{COLOURS}{CHART_STYLE}</style>\n{background}"))
     }
@@ -203,16 +203,20 @@ impl Svg {
     }
 }
 
-/// About how wide a text is at [`FONT_SIZE`]: rather too wide than too narrow, since fonts differ.
-pub(super) fn text_width(text: &str) -> f32 {
-    let ems = |letter: char| match letter {
+/// About how wide a letter is, in ems: rather too wide than too narrow, since fonts differ.
+fn ems(letter: char) -> f32 {
+    match letter {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.31,
         'f' | 'r' | 't' | ' ' | '(' | ')' | '[' | ']' | '-' | '/' => 0.42,
         'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.95,
         'A'..='Z' => 0.72,
         _ if letter.width() == Some(2) => 1.05,
         _ => 0.61,
-    };
+    }
+}
+
+/// About how wide a text is at [`FONT_SIZE`].
+pub(super) fn text_width(text: &str) -> f32 {
     FONT_SIZE * text.chars().map(ems).sum::<f32>()
 }
 
@@ -221,15 +225,12 @@ pub(super) fn fit_text(text: &str, width: f32) -> String {
     if text_width(text) <= width {
         return text.to_owned();
     }
-    let mut fitted = String::new();
-    for letter in text.chars() {
-        fitted.push(letter);
-        if text_width(&fitted) + FONT_SIZE > width {
-            fitted.pop();
-            break;
-        }
-    }
-    fitted + "…"
+    let mut taken = 0.0;
+    let fits = |letter: &char| {
+        taken += ems(*letter);
+        FONT_SIZE * taken + FONT_SIZE <= width
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
 }
 
 /// The text as XML shows it; characters XML forbids become spaces.

@@ -9,71 +9,63 @@ use crate::metrics::Spread;
 
 /// Rows over common columns.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub(super) struct Table {
     /// Short name for programs and labels.
-    pub key: &'static str,
-    /// What it shows.
-    pub title: String,
+    pub(super) key: &'static str,
+    pub(super) title: String,
     /// What a reader must know; may be empty.
-    pub note: String,
+    pub(super) note: String,
     /// What the rows are: methods, classes, scores.
-    pub rows_are: &'static str,
-    /// What is in the cells of each row.
-    pub columns: Vec<Column>,
-    /// In the order they are shown.
-    pub rows: Vec<Row>,
+    pub(super) rows_are: &'static str,
+    pub(super) columns: Vec<Column>,
+    pub(super) rows: Vec<Row>,
 }
 
 /// What a column holds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Column {
-    /// Short name for programs.
-    pub key: &'static str,
+pub(super) struct Column {
+    pub(super) key: &'static str,
     /// Its heading, unit included.
-    pub heading: &'static str,
-    /// Digits shown behind the point.
-    pub decimals: usize,
+    pub(super) heading: &'static str,
+    pub(super) decimals: usize,
     /// Which values are better; none if that is no contest.
-    pub better: Option<Better>,
+    pub(super) better: Option<Better>,
     /// Whether it holds words, which are read from the left.
-    pub words: bool,
+    pub(super) words: bool,
 }
 
 /// Which values are better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Better {
     Lower,
     Higher,
 }
 
 /// One row.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Row {
-    /// What it is about.
-    pub label: String,
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Row {
+    pub(super) label: String,
     /// Rows of one group stand together; a line separates groups.
-    pub group: &'static str,
+    pub(super) group: &'static str,
     /// Whether it can be the best of a column.
-    pub competes: bool,
-    /// A cell for each column.
-    pub cells: Vec<Cell>,
+    pub(super) competes: bool,
+    pub(super) cells: Vec<Cell>,
 }
 
 /// One value, and what is remarkable about it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Cell {
+pub(super) struct Cell {
     /// What it holds; none if that does not exist.
-    pub value: Option<Value>,
+    pub(super) value: Option<Value>,
     /// Whether no competing row shows a better one.
-    pub best: bool,
+    pub(super) best: bool,
     /// Against the value that the table is compared with.
-    pub change: Option<Change>,
+    pub(super) change: Option<Change>,
 }
 
 /// What a cell holds.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub(super) enum Value {
     /// A number, over runs if there are several.
     Number(Spread),
     /// Words.
@@ -82,8 +74,7 @@ pub enum Value {
 
 /// How a value differs from the one it is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Change {
+pub(super) enum Change {
     Improved,
     Degraded,
 }
@@ -107,7 +98,6 @@ impl From<String> for Cell {
 }
 
 impl Column {
-    /// A column of numbers.
     pub(super) const fn number(
         key: &'static str,
         heading: &'static str,
@@ -117,17 +107,16 @@ impl Column {
         Self { key, heading, decimals, better, words: false }
     }
 
-    /// A column of words.
     pub(super) const fn words(key: &'static str, heading: &'static str) -> Self {
         Self { key, heading, decimals: 0, better: None, words: true }
     }
+}
 
-    /// The heading with an arrow towards better values.
-    fn directed_heading(&self) -> String {
-        match self.better {
-            Some(better) => format!("{} {}", self.heading, better.arrow()),
-            None => self.heading.to_owned(),
-        }
+/// A heading with an arrow towards better values.
+pub(super) fn directed(heading: &str, better: Option<Better>) -> String {
+    match better {
+        Some(better) => format!("{heading} {}", better.arrow()),
+        None => heading.to_owned(),
     }
 }
 
@@ -194,7 +183,7 @@ impl Change {
     }
 
     /// The sign that stands for it.
-    pub fn sign(self) -> &'static str {
+    pub(super) fn sign(self) -> &'static str {
         match self {
             Self::Improved => "+",
             Self::Degraded => "-",

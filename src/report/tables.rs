@@ -1,79 +1,55 @@
 //! Rows for spreadsheets, and the page for people who read text.
 
-use serde::Serialize;
-
 use super::{
     Report, Warning,
     headline::{Headline, headline},
     spreadsheet,
     table::{
-        Better, Cell, Column, Row, Table,
+        Better, Cell, Column, Row, Table, directed,
         markdown::{self, escape},
     },
     warnings::{trivial_sentence, warnings},
 };
 use crate::metrics::{ClassRow, PixelScores};
 
-/// Columns of `metrics.csv` that follow the pixel scores.
-const AFTER: [&str; 4] = ["roc_auc", "covered_area", "true_area", "box_iou"];
-
 /// One line per image, as `metrics.csv` has it; labels by name.
-pub fn images_csv(report: &Report) -> Vec<u8> {
+pub(super) fn images_csv(report: &Report) -> String {
     let classes = report.class_names();
-    let mut table = csv::Writer::from_writer(Vec::new());
+    let name = |class: Option<usize>| {
+        class.map_or_else(String::new, |class| spreadsheet::name(classes[class]))
+    };
+    let number = |score: Option<f64>| score.map_or_else(String::new, |score| score.to_string());
     let before = ["id", "class", "predicted", "probability", "localizer_predicted", "threshold"];
-    let header = before.into_iter().chain(PixelScores::NAMES).chain(AFTER);
-    table.write_record(header).expect("memory takes any row");
-    for row in &report.evaluation.images {
-        let name = |class: Option<usize>| {
-            class.map_or_else(String::new, |class| spreadsheet::name(classes[class]).into_owned())
-        };
-        let scores = [
-            row.f1_foreground,
-            row.f1_background,
-            row.iou_foreground,
-            row.iou_background,
-            row.iou_mean,
-            row.precision,
-            row.recall,
-            row.specificity,
-            row.pixel_accuracy,
-            row.roc_auc,
-            row.covered_area,
-            row.true_area,
-            row.box_iou,
-        ];
-        let mut record = vec![
-            spreadsheet::name(&row.id).into_owned(),
+    let after = ["roc_auc", "covered_area", "true_area", "box_iou"];
+    let header = [&before[..], &PixelScores::NAMES, &after].concat();
+    let rows = report.evaluation.images.iter().map(|row| {
+        let before = [
+            spreadsheet::name(&row.id),
             name(Some(row.label)),
             name(row.predicted),
-            row.probability.map_or_else(String::new, |p| p.to_string()),
+            row.probability.map_or_else(String::new, |probability| probability.to_string()),
             name(row.localizer_predicted),
-            row.threshold.map_or_else(String::new, |t| t.to_string()),
+            row.threshold.map_or_else(String::new, |threshold| threshold.to_string()),
         ];
-        record.extend(scores.map(|score| score.map_or_else(String::new, |s| s.to_string())));
-        table.write_record(&record).expect("memory takes any row");
-    }
-    table.into_inner().expect("writing to memory does not fail")
+        let after = [row.roc_auc, row.covered_area, row.true_area, row.box_iou];
+        let scores = row.pixels.columns().into_iter().chain(after).map(number);
+        before.into_iter().chain(scores).collect::<Vec<String>>()
+    });
+    spreadsheet::csv(&header, rows)
 }
 
 /// One line per class, as `classes.csv` has it.
-pub fn classes_csv(report: &Report) -> Vec<u8> {
-    let named = |row: &ClassRow| ClassRow {
-        class: spreadsheet::name(&row.class).into_owned(),
-        ..row.clone()
-    };
-    csv_of(&report.evaluation.classes.iter().map(named).collect::<Vec<_>>())
-}
-
-fn csv_of(rows: &[impl Serialize]) -> Vec<u8> {
+pub(super) fn classes_csv(report: &Report) -> String {
     let mut table = csv::Writer::from_writer(Vec::new());
-    rows.iter().for_each(|row| table.serialize(row).expect("rows are plain data"));
-    table.into_inner().expect("writing to memory does not fail")
+    for row in &report.evaluation.classes {
+        let named = ClassRow { class: spreadsheet::name(&row.class), ..row.clone() };
+        table.serialize(named).expect("rows are plain data");
+    }
+    spreadsheet::text(table)
 }
 
 /// The report as `report.md` has it.
-pub fn markdown(report: &Report) -> String {
+pub(super) fn markdown(report: &Report) -> String {
     let (subject, data) = (escape(&report.subject()), escape(&report.dataset_name()));
     let scores = &report.evaluation.scores;
     let mut text = format!(
@@ -100,10 +76,6 @@ pub fn markdown(report: &Report) -> String {
 /// Scores with unit, direction, interval and what trivial masks have.
 pub(super) fn score_table(rows: &[Headline]) -> Table {
     let row = |row: &Headline| {
-        let name = match row.better {
-            Some(better) => format!("{} {}", row.name, better.arrow()),
-            None => row.name.to_owned(),
-        };
         let cells = vec![
             row.score.into(),
             row.unit.to_owned().into(),
@@ -111,7 +83,7 @@ pub(super) fn score_table(rows: &[Headline]) -> Table {
             row.trivial_text().into(),
             row.meaning.to_owned().into(),
         ];
-        Row { label: name, group: "", competes: false, cells }
+        Row { label: directed(row.name, row.better), cells, ..Row::default() }
     };
     Table {
         key: "scores",
@@ -152,12 +124,8 @@ pub(super) fn class_table(report: &Report) -> Table {
     let row = |row: &ClassRow| {
         let images = Cell::from(row.images.to_string());
         let cells = scores.iter().map(|(_, score)| score(row).into());
-        Row {
-            label: row.class.clone(),
-            group: "",
-            competes: false,
-            cells: std::iter::once(images).chain(cells).collect(),
-        }
+        let cells = std::iter::once(images).chain(cells).collect();
+        Row { label: row.class.clone(), cells, ..Row::default() }
     };
     let images = Column::number("images", "Images", 0, None);
     Table {
@@ -174,9 +142,8 @@ pub(super) fn class_table(report: &Report) -> Table {
 pub(super) fn protocol_table(report: &Report) -> Table {
     let row = |(name, value): (&str, String)| Row {
         label: name.to_owned(),
-        group: "",
-        competes: false,
         cells: vec![value.into()],
+        ..Row::default()
     };
     Table {
         key: "protocol",
@@ -195,7 +162,7 @@ mod tests {
 
     #[test]
     fn there_is_a_line_per_image_and_empty_cells_where_a_score_does_not_exist() {
-        let text = String::from_utf8(images_csv(&example())).unwrap();
+        let text = images_csv(&example());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4);
         assert!(lines[1].starts_with("test/<0>.png,benign,benign,0.75,benign,0.5,100,100,"));
@@ -204,7 +171,7 @@ mod tests {
 
     #[test]
     fn every_class_has_a_line_under_the_names_of_its_scores() {
-        let text = String::from_utf8(classes_csv(&example())).unwrap();
+        let text = classes_csv(&example());
         assert!(text.starts_with("class,images,classification_error,"), "{text}");
         assert_eq!(text.lines().count(), 3);
     }

@@ -1,6 +1,6 @@
 //! What a reader of scores should be told, and what to try.
 
-use super::{Report, percent};
+use super::{Report, headline::percent};
 use crate::{
     metrics::{Interval, PixelScores, Scores, Trivial},
     predict::UNTRAINED,
@@ -85,8 +85,7 @@ fn below_all_ones(scores: &Scores) -> Option<Warning> {
 }
 
 fn below_centre_ellipse(scores: &Scores) -> Option<Warning> {
-    let both = |scores: &PixelScores| Some((scores.f1_foreground? + scores.f1_background?) / 2.0);
-    let (found, ellipse) = (both(&scores.mean)?, both(&scores.trivial?.centre_ellipse)?);
+    let (found, ellipse) = (scores.mean.f1_mean()?, scores.trivial?.centre_ellipse.f1_mean()?);
     (found < ellipse).then(|| Warning {
         problem: format!(
             "the mean of F1⁺ and F1⁻, {found:.2}, is below the {ellipse:.2} of an ellipse in the \

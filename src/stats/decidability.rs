@@ -45,15 +45,16 @@ pub struct Decidability {
 impl Decidability {
     /// Tests the features of each image averaged over foreground and background.
     ///
-    /// `None` where [`held_out`] is.
+    /// `None` where there is nothing to tell: fewer than two classes, no class with two images, or
+    /// features that are not numbers.
     pub fn of(
         foreground: &[Vec<f32>],
         background: &[Vec<f32>],
         labels: &[usize],
         seed: u64,
     ) -> Option<Self> {
-        let (labels, classes) = present_count(labels);
-        let tested = count(&labels, classes).iter().filter(|&&n| n > 1).sum::<usize>();
+        let (labels, classes) = present(labels);
+        let tested = count(&labels, classes.len()).iter().filter(|&&n| n > 1).sum::<usize>();
         let (foreground, background) =
             (held_out(foreground, &labels, seed)?, held_out(background, &labels, seed)?);
         Some(Self {
@@ -61,7 +62,7 @@ impl Decidability {
             background,
             difference: background.log_loss - foreground.log_loss,
             images: tested as u64,
-            classes: classes as u64,
+            classes: classes.len() as u64,
         })
     }
 }
@@ -70,10 +71,9 @@ impl Decidability {
 ///
 /// Five folds that share out every class evenly, three times over; features are
 /// standardized on the images that are fitted. An image that is the only one of its class
-/// is fitted each time and never tested, since nothing could be known of it. `None` where
-/// there is nothing to tell: fewer than two classes, no class with two images, or features
-/// that are not numbers. Equal arguments give equal bytes on any number of threads.
-pub fn held_out(features: &[Vec<f32>], labels: &[usize], seed: u64) -> Option<HeldOut> {
+/// is fitted each time and never tested, since nothing could be known of it. Equal arguments
+/// give equal bytes on any number of threads.
+fn held_out(features: &[Vec<f32>], labels: &[usize], seed: u64) -> Option<HeldOut> {
     let features: Vec<&[f32]> = features.iter().map(Vec::as_slice).collect();
     cross_validated(&features, labels, &[C], REPETITIONS, seed)?.pop()
 }
@@ -89,7 +89,8 @@ pub fn cross_validated(
     assert_eq!(features.len(), labels.len(), "every image has a label");
     let width = features.first()?.len();
     assert!(features.iter().all(|row| row.len() == width), "all images have the same features");
-    let (labels, classes) = present_count(labels);
+    let (labels, classes) = present(labels);
+    let classes = classes.len();
     let is_known = count(&labels, classes).iter().any(|&images| images > 1);
     if classes < 2
         || !is_known
@@ -105,35 +106,22 @@ pub fn cross_validated(
         .into_par_iter()
         .map(|(turn, fold)| test_fold(features, &labels, classes, weights, &parts[turn], fold))
         .collect();
+    let images = parts.iter().flatten().flatten().count() as f64;
     let found = (0..weights.len()).map(|weight| {
-        let sums = sums.iter().filter_map(|sums| sums.get(weight));
-        let total = sums.fold(Sum::default(), |total, sum| total.plus(sum));
-        let images = total.images as f64;
-        HeldOut { log_loss: total.loss / images, error: 100.0 * total.wrong as f64 / images }
+        let (loss, wrong) = add_up(sums.iter().map(|sums| sums[weight]));
+        HeldOut { log_loss: loss / images, error: 100.0 * wrong as f64 / images }
     });
     Some(found.collect())
 }
 
-/// What was found on the images of one fold.
-#[derive(Debug, Default, Clone, Copy)]
-struct Sum {
-    loss: f64,
-    wrong: u64,
-    images: u64,
+/// The loss of several images together, and how many of them are given a wrong class.
+type Sum = (f64, u64);
+
+fn add_up(sums: impl Iterator<Item = Sum>) -> Sum {
+    sums.fold((0.0, 0), |(loss, wrong), (more, others)| (loss + more, wrong + others))
 }
 
-impl Sum {
-    fn plus(self, other: &Self) -> Self {
-        Self {
-            loss: self.loss + other.loss,
-            wrong: self.wrong + other.wrong,
-            images: self.images + other.images,
-        }
-    }
-}
-
-/// Fits all images but those of `fold` with each weight against the penalty, and tests these;
-/// nothing where the fold is empty.
+/// Fits all images but those of `fold` with each weight against the penalty, and tests these.
 fn test_fold(
     features: &[&[f32]],
     labels: &[usize],
@@ -145,29 +133,22 @@ fn test_fold(
     let (held, fitted): (Vec<usize>, Vec<usize>) =
         (0..labels.len()).partition(|&image| folds[image] == Some(fold));
     if held.is_empty() {
-        return Vec::new();
+        return vec![(0.0, 0); weights.len()];
     }
     let rows: Vec<&[f32]> = fitted.iter().map(|&image| features[image]).collect();
     let known: Vec<usize> = fitted.iter().map(|&image| labels[image]).collect();
     let prepared = Prepared::new(&rows, &known, classes);
     let with = |&weight: &f64| {
         let classifier = prepared.fit(weight);
-        let outcomes = held.iter().map(|&image| {
+        add_up(held.iter().map(|&image| {
             let found = classifier.log_probabilities(features[image]);
             let label = labels[image];
             // A tie is no knowledge of the class.
             let is_right = (0..classes).all(|class| class == label || found[class] < found[label]);
-            Sum { loss: -found[label], wrong: u64::from(!is_right), images: 1 }
-        });
-        outcomes.fold(Sum::default(), |total, sum| total.plus(&sum))
+            (-found[label], u64::from(!is_right))
+        }))
     };
     weights.iter().map(with).collect()
-}
-
-/// Labels counted over the classes that occur, and how many these are.
-fn present_count(labels: &[usize]) -> (Vec<usize>, usize) {
-    let (labels, classes) = present(labels);
-    (labels, classes.len())
 }
 
 fn count(labels: &[usize], classes: usize) -> Vec<usize> {

@@ -192,7 +192,7 @@ impl Problem {
     fn new(inputs: DMatrix<f64>, labels: Vec<usize>, classes: usize) -> Self {
         let last = inputs.nrows();
         let inputs = inputs.insert_row(last, 1.0);
-        let mut curvature = chunk_sum(&inputs, |_, columns, turned| columns * turned);
+        let mut curvature = chunk_sum(&inputs, |_, columns, turned| columns * turned, |a, b| a + b);
         curvature /= classes as f64;
         Self { inputs, labels, classes, curvature }
     }
@@ -249,7 +249,7 @@ impl Problem {
     }
 
     fn loss_and_gradient(&self, weights: &DMatrix<f64>, penalty: f64) -> Slope {
-        let Total(mut loss, mut gradient) = chunk_sum(&self.inputs, |from, columns, turned| {
+        let of_chunk = |from: usize, columns: DMatrixView<'_, f64>, turned: Transposed<'_>| {
             let mut scores = weights * columns;
             let mut loss = 0.0;
             for (mut image, &label) in scores.column_iter_mut().zip(&self.labels[from..]) {
@@ -259,8 +259,10 @@ impl Problem {
                 image.iter_mut().for_each(|score| *score = (*score - log_sum).exp());
                 image[label] -= 1.0;
             }
-            Total(loss, scores * turned)
-        });
+            (loss, scores * turned)
+        };
+        let add = |(loss, gradient): Slope, other: Slope| (loss + other.0, gradient + other.1);
+        let (mut loss, mut gradient) = chunk_sum(&self.inputs, of_chunk, add);
         let penalized = self.inputs.nrows() - 1;
         loss += 0.5 * penalty * weights.columns(0, penalized).norm_squared();
         let mut part = gradient.columns_mut(0, penalized);
@@ -278,43 +280,22 @@ impl Problem {
     }
 }
 
-/// A loss and its gradient, still to be added to those of other images.
-struct Total(f64, DMatrix<f64>);
-
-impl std::ops::AddAssign for Total {
-    fn add_assign(&mut self, other: Self) {
-        self.0 += other.0;
-        self.1 += other.1;
-    }
-}
-
-/// What a function finds in each chunk of columns, told which is the first of them, added up in
-/// their order.
-fn chunk_sum<T: Send + std::ops::AddAssign>(
+/// What a function finds in each chunk of columns, told which is the first of them and given them
+/// as a matrix and as its transpose, added up in their order.
+fn chunk_sum<T: Send>(
     inputs: &DMatrix<f64>,
     of: impl Fn(usize, DMatrixView<'_, f64>, Transposed<'_>) -> T + Sync,
+    add: impl Fn(T, T) -> T,
 ) -> T {
     let rows = inputs.nrows();
     let chunks: Vec<&[f64]> = inputs.as_slice().chunks(CHUNK * rows).collect();
     let part = |(index, columns): (usize, &&[f64])| {
-        let (columns, turned) = both_ways_round(columns, rows);
-        of(index * CHUNK, columns, turned)
+        let count = columns.len() / rows;
+        let turned = DMatrixView::from_slice_with_strides(columns, count, rows, rows, 1);
+        of(index * CHUNK, DMatrixView::from_slice(columns, rows, count), turned)
     };
     let parts: Vec<T> = chunks.par_iter().enumerate().map(part).collect();
-    let sum = parts.into_iter().reduce(|mut sum, part| {
-        sum += part;
-        sum
-    });
-    sum.expect("there are images")
-}
-
-/// Columns that lie one after the other in memory, as a matrix and as its transpose.
-fn both_ways_round(columns: &[f64], rows: usize) -> (DMatrixView<'_, f64>, Transposed<'_>) {
-    let count = columns.len() / rows;
-    (
-        DMatrixView::from_slice(columns, rows, count),
-        DMatrixView::from_slice_with_strides(columns, count, rows, rows, 1),
-    )
+    parts.into_iter().reduce(add).expect("there are images")
 }
 
 /// A matrix whose rows lie one after the other.

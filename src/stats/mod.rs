@@ -8,6 +8,6 @@ mod logistic;
 pub(crate) use self::cut::{BINS, LEAST_SHARE, MOST_EVEN};
 pub use self::{
     cut::{cut, otsu, skewness},
-    decidability::{Decidability, HeldOut, cross_validated, held_out},
+    decidability::{Decidability, HeldOut, cross_validated},
     logistic::LinearClassifier,
 };

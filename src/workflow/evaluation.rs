@@ -307,9 +307,10 @@ impl Evaluating<'_> {
             MapSource::Maps(folder) => format!("maps of {}", name(folder)),
         };
         let run = self.run;
-        let report = Report::new(method, self.split, self.conditions(task), training, evaluation)
-            .with_settings(run.map(|run| run.config.clone()))
-            .with_inputs(run.map(|run| run.dir.inputs()).transpose()?.flatten());
+        let mut report =
+            Report::new(method, self.split, self.conditions(task), training, evaluation);
+        report.settings = run.map(|run| Box::new(run.config.clone()));
+        report.inputs = run.map(|run| run.dir.inputs()).transpose()?.flatten();
         if let Some(folder) = folder {
             folder.write(&report)?;
         }

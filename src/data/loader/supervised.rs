@@ -175,7 +175,7 @@ fn picture(mask: &Mask) -> RgbImage {
     RgbImage::from_fn(mask.width, mask.height, |x, y| {
         let pixel = y as usize * mask.width as usize + x as usize;
         let byte = |flag: bool| if flag { 255 } else { 0 };
-        let ignored = mask.ignored.as_ref().is_some_and(|ignored| ignored[pixel]);
+        let ignored = mask.is_ignored(pixel);
         Rgb([byte(mask.foreground[pixel]), byte(ignored), 0])
     })
 }

@@ -60,6 +60,11 @@ pub struct Mask {
 }
 
 impl Mask {
+    /// Whether the truth is undecided at a pixel.
+    pub fn is_ignored(&self, at: usize) -> bool {
+        self.ignored.as_ref().is_some_and(|ignored| ignored[at])
+    }
+
     /// Share of the scored pixels that are foreground; 0 if none is scored.
     pub fn foreground_fraction(&self) -> f64 {
         let count = |flags: &[bool]| flags.iter().filter(|&&flag| flag).count();

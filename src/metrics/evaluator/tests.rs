@@ -94,7 +94,7 @@ fn class_rows_and_image_rows_add_up_to_the_headline() {
         evaluate(&cases, Protocol::default());
     assert_eq!((scores.images, scores.images_with_truth), (21, 21));
     let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
-    let rows: f64 = images.iter().map(|row| row.f1_foreground.unwrap()).sum();
+    let rows: f64 = images.iter().map(|row| row.pixels.f1_foreground.unwrap()).sum();
     close(scores.mean.f1_foreground.unwrap(), rows / 21.0);
     let weighted = |value: fn(&ClassRow) -> Option<f64>| {
         classes.iter().map(|row| value(row).unwrap() * row.images as f64).sum::<f64>() / 21.0

@@ -48,7 +48,7 @@ impl Margins {
 }
 
 /// Charts of equal size in rows of `columns`.
-pub(super) fn grid(columns: usize, charts: &[Chart], width: f32, data_height: f32) -> Svg {
+pub(super) fn grid(columns: usize, charts: &[Chart], (width, data_height): (f32, f32)) -> Svg {
     let (width, data_height) = (width.max(60.0), data_height.max(20.0));
     let columns = columns.clamp(1, charts.len().max(1));
     let rows = charts.len().div_ceil(columns);
@@ -66,7 +66,7 @@ pub(super) fn grid(columns: usize, charts: &[Chart], width: f32, data_height: f3
         };
         let plot = Plot { area, x: x_axis(chart, area.width), y: y_axis(chart, area.height) };
         plot.grid(&mut svg);
-        chart.marks.iter().for_each(|mark| plot.mark(mark, &mut svg));
+        chart.marks.iter().for_each(|(_, x)| plot.mark(*x, &mut svg));
         chart.series.iter().for_each(|series| plot.series(series, &mut svg));
         titles(chart, corner, width, area, &mut svg);
         for entry in legend(chart, width) {
@@ -87,7 +87,7 @@ fn y_axis(chart: &Chart, height: f32) -> Axis {
 fn x_axis(chart: &Chart, width: f32) -> Axis {
     let values = || {
         let points = chart.series.iter().flat_map(|series| &series.points).map(|point| point.0);
-        points.chain(chart.marks.iter().map(|mark| mark.x)).filter(|x| drawable(*x))
+        points.chain(chart.marks.iter().map(|(_, x)| *x)).filter(|x| drawable(*x))
     };
     let whole = chart.x_range.is_none() && values().all(|x| x.fract() == 0.0);
     let intervals = ((width / TICK_SPACING.0) as u32).clamp(4, 10);
@@ -136,7 +136,7 @@ impl Entry<'_> {
 /// The names of curves and marks, in as many lines as they need.
 fn legend(chart: &Chart, width: f32) -> Vec<Entry<'_>> {
     let series = chart.series.iter().map(|series| (series.name.as_str(), series.style));
-    let marks = chart.marks.iter().map(|mark| (mark.name.as_str(), Style::REFERENCE));
+    let marks = chart.marks.iter().map(|(name, _)| (name.as_str(), Style::REFERENCE));
     let named = series.chain(marks).filter(|(name, _)| !name.is_empty());
     let room = width - SAMPLE - 3.0 * GAP;
     let (mut x, mut y) = (GAP, 0.0);

@@ -1,7 +1,7 @@
 //! The rectangle of the data: grid, tick labels and curves, cut at its border.
 
 use super::{
-    Mark, Series, Style,
+    Series, Style,
     axis::{Axis, drawable},
 };
 use crate::report::svg::{Anchor, LINE_HEIGHT, Paint, Svg, TextStyle};
@@ -61,9 +61,9 @@ impl Plot {
     }
 
     /// A vertical line at a remarkable place, if that is in sight.
-    pub(super) fn mark(&self, mark: &Mark, svg: &mut Svg) {
-        let share = self.x.share(mark.x);
-        if drawable(mark.x) && inside((share, 0.0)) {
+    pub(super) fn mark(&self, x: f64, svg: &mut Svg) {
+        let share = self.x.share(x);
+        if drawable(x) && inside((share, 0.0)) {
             let Style { paint, dashes, width } = Style::REFERENCE;
             let ends = [(share, 0.0), (share, 1.0)].map(|place| self.pixel(place));
             svg.line(&ends, paint, width, dashes);

@@ -13,7 +13,7 @@ fn sample() -> Chart {
 }
 
 fn drawn(chart: &Chart) -> String {
-    chart.draw(440.0, 270.0).inline()
+    chart.draw((440.0, 270.0)).inline()
 }
 
 fn count(svg: &str, text: &str) -> usize {
@@ -46,7 +46,7 @@ fn equal_charts_give_equal_bytes() {
 
 #[test]
 fn svg_is_well_formed_and_names_are_escaped() {
-    let svg = sample().draw(440.0, 270.0).document();
+    let svg = sample().draw((440.0, 270.0)).document();
     assert_well_formed(&svg);
     assert!(svg.contains(">Loss &lt;&amp;&gt; &quot;more&quot;<"), "{svg}");
     assert!(svg.contains(">train &amp; co<"));
@@ -109,8 +109,7 @@ fn data_stay_between_the_axes_of_a_range_asked_for() {
 fn charts_in_a_grid_share_their_margins() {
     let mut wide = sample();
     wide.series[0].points[0].1 = 123_456.0;
-    let grid = Grid { columns: 1, charts: vec![sample(), wide] };
-    let svg = grid.draw(440.0, 200.0).inline();
+    let svg = stacked(&[sample(), wide], (440.0, 200.0)).inline();
     assert_well_formed(&svg);
     let axes: Vec<_> = lines(&svg, "soft").into_iter().filter(|line| line.len() == 3).collect();
     assert_eq!(axes.len(), 2);
@@ -128,7 +127,7 @@ fn the_legend_takes_as_many_lines_as_its_names_need() {
     let named = |count: usize| {
         let mut chart = Chart::default();
         (0..count).for_each(|i| chart.add(format!("a curve, number {i}"), vec![]));
-        chart.draw(440.0, 200.0)
+        chart.draw((440.0, 200.0))
     };
     let (few, many) = (named(2), named(40));
     assert!(many.height > few.height + 200.0);
@@ -153,10 +152,10 @@ fn extreme_data_are_drawn_without_a_panic() {
         chart.add("extreme", points);
         chart.mark("nowhere", f64::NAN);
         for (width, height) in [(640.0, 400.0), (30.0, 20.0), (0.0, 0.0)] {
-            assert_well_formed(&chart.draw(width, height).inline());
+            assert_well_formed(&chart.draw((width, height)).inline());
         }
     }
-    assert_well_formed(&Grid { columns: 0, charts: vec![] }.draw(10.0, 10.0).inline());
+    assert_well_formed(&side_by_side(&[], (10.0, 10.0)).inline());
 }
 
 proptest! {
@@ -167,6 +166,6 @@ proptest! {
     ) {
         let mut chart = Chart::new(name.clone(), name.clone(), name.clone());
         chart.add(name, points);
-        assert_well_formed(&chart.draw(500.0, 300.0).inline());
+        assert_well_formed(&chart.draw((500.0, 300.0)).inline());
     }
 }

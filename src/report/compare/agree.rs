@@ -1,5 +1,7 @@
 //! Whether reports were measured alike.
 
+use std::collections::BTreeSet;
+
 use super::Entry;
 use crate::{
     digest::Digest,
@@ -18,7 +20,7 @@ const FACTS: [(&str, Fact); 8] = [
     ("classes", |report| Some(report.class_names().join(", "))),
     ("foreground of the truth", |report| Some(name_of(&report.conditions.truth_rule))),
     ("threshold", |report| Some(threshold(report))),
-    ("class of class-dependent masks", |report| Some(mask_class(report).to_owned())),
+    ("class of class-dependent masks", |report| Some(report.conditions.mask_class().to_owned())),
     ("Dice of two empty masks", |report| Some(name_of(&report.evaluation.scores.protocol.empty))),
     // Maps that were not refined go beside refined ones; that is the point of a table.
     ("CRF", |report| report.conditions.crf.map(|crf| crf.name().to_owned())),
@@ -35,29 +37,25 @@ pub(super) fn conditions(entries: &[Entry]) -> Result<Vec<String>> {
     }
     let Report { split, conditions, evaluation, .. } = &entries[0].report;
     // The images are the same; one dataset may have been given by several paths.
-    let mut data: Vec<String> = entries.iter().map(|entry| entry.report.dataset_name()).collect();
-    data.sort_unstable();
-    data.dedup();
+    let data: BTreeSet<String> = entries.iter().map(|entry| entry.report.dataset_name()).collect();
     let scores = &evaluation.scores;
     let mut sentences = vec![
         format!(
             "{} {split} images of {}, {} of them with masks",
             scores.images,
-            data.join(" and "),
+            Vec::from_iter(data).join(" and "),
             scores.images_with_truth
         ),
         format!("threshold {}", threshold(&entries[0].report)),
-        format!("class-dependent masks are of the {}", mask_class(&entries[0].report)),
+        format!("class-dependent masks are of the {}", conditions.mask_class()),
     ];
     let crf = entries.iter().find_map(|entry| entry.report.conditions.crf);
     sentences
         .extend(crf.map(|crf| format!("CRF preset {}, where a table has it", Preset::name(crf))));
-    let mut networks: Vec<&str> =
+    let networks: BTreeSet<&str> =
         entries.iter().filter_map(|entry| entry.report.conditions.backbone.as_deref()).collect();
-    networks.sort_unstable();
-    networks.dedup();
     if !networks.is_empty() {
-        sentences.push(format!("backbone {}", networks.join(" or ")));
+        sentences.push(format!("backbone {}", Vec::from_iter(networks).join(" or ")));
     }
     if conditions.oracle_label {
         sentences.push("every method was told the true class (oracle)".to_owned());
@@ -77,10 +75,9 @@ fn difference(entries: &[Entry], condition: &str, fact: Fact) -> Option<String> 
         }
     }
     let each = |(value, folders): &(String, Vec<String>)| {
-        let more = if folders.len() > 1 {
-            format!(" and {} more", folders.len() - 1)
-        } else {
-            String::new()
+        let more = match folders.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
         };
         format!("{value} in {}{more}", folders[0])
     };
@@ -102,8 +99,4 @@ fn images(report: &Report) -> String {
 
 fn threshold(report: &Report) -> String {
     report.evaluation.scores.protocol.threshold.rule().to_string()
-}
-
-fn mask_class(report: &Report) -> &'static str {
-    if report.conditions.oracle_label { "true class (oracle)" } else { "predicted class" }
 }

@@ -15,12 +15,14 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// Folder of the report.
-    pub folder: PathBuf,
+    pub(super) folder: PathBuf,
     /// The run's name without its seed, or the method's.
-    pub name: String,
+    pub(super) name: String,
     /// What was measured.
-    pub report: Report,
+    pub(super) report: Report,
 }
+
+const GIVE_REPORTS: &str = "give runs that were evaluated, or their reports";
 
 /// Reads what a path stands for: a `report.json`, its folder, a run with `report*` folders, or
 /// a folder of runs.
@@ -28,12 +30,12 @@ pub fn open(path: &Path) -> Result<Vec<Entry>> {
     if path.is_file() || path.join("report.json").is_file() {
         return Ok(vec![Entry::read(path, None)?]);
     }
-    let unusable = |problem: &str, remedy: String| {
-        Err(Error::Run { path: path.to_owned(), problem: problem.to_owned(), remedy })
+    let unusable = |problem: &str, remedy: &str| {
+        let (problem, remedy) = (problem.to_owned(), remedy.to_owned());
+        Err(Error::Run { path: path.to_owned(), problem, remedy })
     };
     if !path.is_dir() {
-        let remedy = "give runs that were evaluated, or their reports".to_owned();
-        return unusable("there is no such run or report", remedy);
+        return unusable("there is no such run or report", GIVE_REPORTS);
     }
     let reports = of_run(path)?;
     if !reports.is_empty() {
@@ -41,7 +43,7 @@ pub fn open(path: &Path) -> Result<Vec<Entry>> {
     }
     if RunDir::exists(path) {
         let remedy = format!("`pinpoint evaluate {} --data DATA` writes one", path.display());
-        return unusable("the run has no report", remedy);
+        return unusable("the run has no report", &remedy);
     }
     if path.join("comparison.md").is_file() {
         // What an earlier comparison left beside the runs.
@@ -52,8 +54,7 @@ pub fn open(path: &Path) -> Result<Vec<Entry>> {
         entries.extend(of_run(&folder)?);
     }
     if entries.is_empty() {
-        let remedy = "give runs that were evaluated, or their reports".to_owned();
-        return unusable("there is no report here", remedy);
+        return unusable("there is no report here", GIVE_REPORTS);
     }
     Ok(entries)
 }

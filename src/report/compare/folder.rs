@@ -10,14 +10,20 @@
 use std::{fs, path::Path};
 
 use super::{
-    Comparison, Format, Setup, html,
+    Comparison, Format, html,
+    setup::Setup,
     strips::{drawing, strips},
 };
 use crate::{
     data::Dataset,
     error::{Error, Result},
     metrics::{Curves, mean_curves},
-    report::{chart::Grid, figures::precision_recall, folder::remove},
+    report::{
+        chart::{self, Chart},
+        figures::precision_recall,
+        folder::remove,
+        svg::Svg,
+    },
     run::write_atomically,
 };
 
@@ -34,9 +40,9 @@ pub fn write(comparison: &Comparison, folder: &Path, dataset: Option<&Dataset>) 
     for name in ["precision_recall.png", "strips.png", "strips.svg"] {
         remove(&figures.join(name))?;
     }
-    let curves = curves(comparison);
-    if let Some(grid) = &curves {
-        let svg = grid.draw(CHART.0, CHART.1).document();
+    let charts = curves(comparison);
+    if !charts.is_empty() {
+        let svg = chart::side_by_side(&charts, CHART).document();
         write_atomically(&figures.join("precision_recall.svg"), svg.as_bytes())?;
     }
     let strips = dataset.map_or_else(|| Ok(Vec::new()), |dataset| strips(comparison, dataset))?;
@@ -49,18 +55,14 @@ pub fn write(comparison: &Comparison, folder: &Path, dataset: Option<&Dataset>) 
         let text = comparison.render(format);
         write_atomically(&folder.join(format!("comparison.{ending}")), text.as_bytes())?;
     }
-    let charts = curves.iter().flat_map(|grid| &grid.charts);
-    let pictures = html::Pictures {
-        curves: charts.map(|chart| chart.draw(CHART.0, CHART.1)).collect(),
-        strips,
-    };
-    let page = html::page(comparison, &pictures);
+    let curves: Vec<Svg> = charts.iter().map(|chart| chart.draw(CHART)).collect();
+    let page = html::page(comparison, &curves, &strips);
     write_atomically(&folder.join("comparison.html"), page.as_bytes())?;
-    Ok(pictures.strips.len())
+    Ok(strips.len())
 }
 
 /// Averaged precision-recall curves of all set-ups; none if none has one.
-fn curves(comparison: &Comparison) -> Option<Grid> {
+fn curves(comparison: &Comparison) -> Vec<Chart> {
     let of = |setup: &Setup| -> Curves {
         let reports = setup.plain.iter().map(|entry| &entry.report.evaluation.curves);
         mean_curves(&reports.collect::<Vec<_>>())
@@ -71,6 +73,6 @@ fn curves(comparison: &Comparison) -> Option<Grid> {
     let methods: Vec<(&str, &Curves)> =
         averaged.iter().map(|(title, curves)| (*title, curves)).collect();
     let scores = &comparison.setups[0].first().report.evaluation.scores;
-    let grid = precision_recall(&methods, scores);
-    grid.charts.iter().any(|chart| !chart.series.is_empty()).then_some(grid)
+    let charts = precision_recall(&methods, scores);
+    if charts.iter().all(|chart| chart.series.is_empty()) { Vec::new() } else { charts.into() }
 }

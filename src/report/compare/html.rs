@@ -9,17 +9,8 @@ use crate::report::{
 
 const PAGE: &str = include_str!("page.html");
 
-/// What a page shows beside its tables.
-#[derive(Default)]
-pub(super) struct Pictures {
-    /// Precision against recall.
-    pub(super) curves: Vec<Svg>,
-    /// Images side by side.
-    pub(super) strips: Vec<Strip>,
-}
-
-/// The page.
-pub(super) fn page(comparison: &Comparison, pictures: &Pictures) -> String {
+/// The page, with charts of precision against recall, and images side by side.
+pub(super) fn page(comparison: &Comparison, charts: &[Svg], shown: &[Strip]) -> String {
     fill(PAGE, |name| match name {
         "title" => {
             let setups = comparison.setups.len();
@@ -33,8 +24,8 @@ pub(super) fn page(comparison: &Comparison, pictures: &Pictures) -> String {
             sentences.map(|sentence| format!("<li>{}</li>\n", escape(sentence))).collect()
         }
         "tables" => comparison.tables.iter().map(table::html::section).collect(),
-        "curves" => curves(&pictures.curves),
-        "strips" => strips(&pictures.strips),
+        "curves" => curves(charts),
+        "strips" => strips(shown),
         "footer" => format!("Written by pinpoint {}", env!("CARGO_PKG_VERSION")),
         other => unreachable!("the page has no part `{other}`"),
     })

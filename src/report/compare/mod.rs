@@ -22,7 +22,6 @@ use std::path::{Path, PathBuf};
 pub use self::{
     entry::{Entry, open},
     folder::write,
-    setup::{Role, Setup},
 };
 use crate::{
     data::{Dataset, OpenOptions, split::cut_validation},
@@ -46,11 +45,11 @@ pub fn is_shown(index: usize, images: usize) -> bool {
 #[derive(Debug, Clone)]
 pub struct Comparison {
     /// How all of them were measured, a sentence each.
-    pub conditions: Vec<String>,
+    conditions: Vec<String>,
     /// What is compared, in the order of the tables.
-    pub setups: Vec<Setup>,
+    setups: Vec<setup::Setup>,
     /// The tables of the paper, as far as there are numbers for them.
-    pub tables: Vec<Table>,
+    tables: Vec<Table>,
 }
 
 /// A form that tables can be written in.
@@ -81,7 +80,7 @@ impl Comparison {
             Format::Markdown => self.markdown(),
             Format::Csv => csv::document(&self.tables),
             Format::Latex => latex::document(&self.tables, &self.conditions, &reading(self)),
-            Format::Html => html::page(self, &html::Pictures::default()),
+            Format::Html => html::page(self, &[], &[]),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::{
 
 /// What a row is to the others; rows are ordered by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
+pub(super) enum Role {
     /// A rule that ignores the image.
     Trivial,
     /// Learns from labels.
@@ -24,19 +24,18 @@ pub enum Role {
 
 /// The runs of one set-up.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub(super) struct Setup {
     /// What tables call it.
-    pub title: String,
+    pub(super) title: String,
     /// What its runs are called.
-    pub name: String,
-    /// What it is to the others.
-    pub role: Role,
+    pub(super) name: String,
+    pub(super) role: Role,
     /// Rounds of erasing, if it is ours.
-    pub rounds: Option<usize>,
+    pub(super) rounds: Option<usize>,
     /// Reports on its maps, one per seed.
-    pub plain: Vec<Entry>,
+    pub(super) plain: Vec<Entry>,
     /// Reports on its maps after the CRF, one per seed.
-    pub refined: Vec<Entry>,
+    pub(super) refined: Vec<Entry>,
 }
 
 /// Groups reports into set-ups, in the order of their roles, ours by rounds, and then as given.
@@ -84,10 +83,11 @@ impl Setup {
         let method = entry.report.method.as_str();
         let rounds = entry.report.settings.as_deref().map(|settings| settings.erase.rounds);
         let rounds = rounds.filter(|_| method == "minmax");
+        let (role, title) = known(method);
         Self {
-            title: title(method, rounds),
+            title: rounds.map_or_else(|| title.to_owned(), |u| format!("{title} (u = {u})")),
             name: entry.name.clone(),
-            role: role(method),
+            role,
             rounds,
             plain: Vec::new(),
             refined: Vec::new(),
@@ -114,13 +114,13 @@ impl Setup {
     }
 
     /// A report on the set-up: of the first seed, without the CRF if there is one.
-    pub fn first(&self) -> &Entry {
+    pub(super) fn first(&self) -> &Entry {
         let mut entries = self.plain.iter().chain(&self.refined);
         entries.next().expect("a set-up has at least the report it was made for")
     }
 
     /// The title without what it says about the role, for pictures.
-    pub fn short_title(&self) -> &str {
+    pub(super) fn short_title(&self) -> &str {
         let end =
             [" (trivial)", " (full supervision)"].iter().find_map(|mark| self.title.find(mark));
         &self.title[..end.unwrap_or(self.title.len())]
@@ -133,12 +133,7 @@ impl Setup {
 
     /// A score over the seeds.
     pub(super) fn score(&self, score: fn(&Scores) -> Option<f64>) -> Option<Spread> {
-        Spread::of(self.plain.iter().map(|entry| score(&entry.report.evaluation.scores)))
-    }
-
-    /// A score after the CRF, over the seeds.
-    pub(super) fn refined_score(&self, score: fn(&Scores) -> Option<f64>) -> Option<Spread> {
-        Spread::of(self.refined.iter().map(|entry| score(&entry.report.evaluation.scores)))
+        spread(&self.plain, score)
     }
 
     /// A score without and with the CRF, over the seeds that have both.
@@ -159,14 +154,18 @@ impl Setup {
     }
 }
 
+/// A score over reports.
+pub(super) fn spread(entries: &[Entry], score: fn(&Scores) -> Option<f64>) -> Option<Spread> {
+    Spread::of(entries.iter().map(|entry| score(&entry.report.evaluation.scores)))
+}
+
 impl Role {
     /// Whether it can be the best: what learns from labels can.
-    pub fn competes(self) -> bool {
+    pub(super) fn competes(self) -> bool {
         matches!(self, Self::Baseline | Self::Ours)
     }
 
-    /// The word for it.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Trivial => "trivial",
             Self::Baseline => "baseline",
@@ -176,33 +175,23 @@ impl Role {
     }
 }
 
-fn role(method: &str) -> Role {
+/// What a method is to the others, and what the paper calls it.
+fn known(method: &str) -> (Role, &str) {
     match method {
-        "minmax" | "probe" => Role::Ours,
-        "unet" => Role::UpperBound,
-        _ if UNTRAINED.contains(&method) => Role::Trivial,
-        _ => Role::Baseline,
+        "minmax" => (Role::Ours, "Ours"),
+        "probe" => (Role::Ours, "Ours (probe)"),
+        "unet" => (Role::UpperBound, "U-Net (full supervision)"),
+        "all-ones" => (Role::Trivial, "All-ones (trivial)"),
+        "centre-gaussian" => (Role::Trivial, "Centre Gaussian (trivial)"),
+        _ if UNTRAINED.contains(&method) => (Role::Trivial, method),
+        "cam-avg" => (Role::Baseline, "CAM-Avg"),
+        "cam-max" => (Role::Baseline, "CAM-Max"),
+        "cam-lse" => (Role::Baseline, "CAM-LSE"),
+        "wildcat" => (Role::Baseline, "Wildcat"),
+        "deep-mil" => (Role::Baseline, "Deep MIL"),
+        "grad-cam" => (Role::Baseline, "Grad-CAM"),
+        "grad-cam++" => (Role::Baseline, "Grad-CAM++"),
+        "layer-cam" => (Role::Baseline, "LayerCAM"),
+        other => (Role::Baseline, other),
     }
-}
-
-/// What the paper calls a method.
-fn title(method: &str, rounds: Option<usize>) -> String {
-    let title = match (method, rounds) {
-        ("minmax", Some(rounds)) => return format!("Ours (u = {rounds})"),
-        ("minmax", None) => "Ours",
-        ("probe", _) => "Ours (probe)",
-        ("all-ones", _) => "All-ones (trivial)",
-        ("centre-gaussian", _) => "Centre Gaussian (trivial)",
-        ("unet", _) => "U-Net (full supervision)",
-        ("cam-avg", _) => "CAM-Avg",
-        ("cam-max", _) => "CAM-Max",
-        ("cam-lse", _) => "CAM-LSE",
-        ("wildcat", _) => "Wildcat",
-        ("deep-mil", _) => "Deep MIL",
-        ("grad-cam", _) => "Grad-CAM",
-        ("grad-cam++", _) => "Grad-CAM++",
-        ("layer-cam", _) => "LayerCAM",
-        (other, _) => other,
-    };
-    title.to_owned()
 }

@@ -1,14 +1,16 @@
 //! Some images of the split: image, truth and the mask of each method.
 
-use image::{ExtendedColorType, RgbImage};
+use std::path::{Path, PathBuf};
 
-use super::{Comparison, Setup, is_shown};
+use image::RgbImage;
+
+use super::{Comparison, is_shown, setup::Setup};
 use crate::{
     config::DataConfig,
     data::{
-        Dataset, Sample,
+        Dataset,
         image::read_rgb,
-        mask::{self, Mask, MaskRule},
+        mask::{self, Mask},
         npy,
     },
     error::{Error, Result},
@@ -43,9 +45,8 @@ struct Panel {
 impl Panel {
     fn new(caption: &str, picture: &RgbImage) -> Self {
         let picture = thumbnail(picture, SIDE);
-        let size = picture.dimensions();
-        let jpeg = encode_jpeg(&picture, size, ExtendedColorType::Rgb8, PICTURE_BYTES);
-        Self { caption: caption.to_owned(), size, jpeg }
+        let jpeg = encode_jpeg(&picture, PICTURE_BYTES);
+        Self { caption: caption.to_owned(), size: picture.dimensions(), jpeg }
     }
 
     /// Width and height in a file.
@@ -151,56 +152,43 @@ pub(super) fn strips(compared: &Comparison, dataset: &Dataset) -> Result<Vec<Str
         });
     }
     let names = map_names(samples);
-    let saved: Vec<(&Setup, std::path::PathBuf)> =
+    let saved: Vec<(&Setup, PathBuf)> =
         compared.setups.iter().map(|setup| (setup, setup.first().folder.join("maps"))).collect();
-    let limit = report.settings.as_deref().map_or_else(DataConfig::default, |s| s.data.clone());
+    let default = DataConfig::default();
+    let read_as = report.settings.as_deref().map_or(&default, |settings| &settings.data);
+    let limit = read_as.max_megapixels;
     let mut strips = Vec::new();
     for (index, sample) in samples.iter().enumerate().filter(|(i, _)| is_shown(*i, samples.len())) {
         let there = saved.iter().map(|(setup, folder)| (*setup, folder.join(&names[index])));
         let there: Vec<_> = there.filter(|(_, file)| file.is_file()).collect();
         if !there.is_empty() {
-            let shown = Shown { index, sample, class: &dataset.classes[sample.label] };
-            strips.push(shown.strip(&there, report.conditions.truth_rule, limit.max_megapixels)?);
+            let image = read_rgb(&sample.image, limit)?;
+            let (rule, size) = (report.conditions.truth_rule, image.dimensions());
+            let truth = mask::read(&sample.truth, rule, size, limit)?;
+            let masks = there.iter().map(|(setup, file)| {
+                let row = &setup.first().report.evaluation.images[index];
+                let mask = saved_mask(file, size, limit, row.threshold.unwrap_or(0.5))?;
+                Ok((setup.short_title(), mask))
+            });
+            let masks = masks.collect::<Result<Vec<_>>>()?;
+            let heading = format!("{}: {}", dataset.classes[sample.label], sample.id);
+            strips.push(Strip::new(heading, &image, truth.as_ref(), &masks));
         }
     }
     Ok(strips)
 }
 
-/// An image that is shown.
-struct Shown<'a> {
-    index: usize,
-    sample: &'a Sample,
-    class: &'a str,
-}
-
-impl Shown<'_> {
-    fn strip(
-        &self,
-        maps: &[(&Setup, std::path::PathBuf)],
-        rule: MaskRule,
-        limit: u32,
-    ) -> Result<Strip> {
-        let image = read_rgb(&self.sample.image, limit)?;
-        let (width, height) = image.dimensions();
-        let truth = mask::read(&self.sample.truth, rule, (width, height), limit)?;
-        let mut masks = Vec::new();
-        for (setup, file) in maps {
-            let map = npy::read(file, limit)?;
-            if (map.width, map.height) != (width as usize, height as usize) {
-                return Err(Error::Image {
-                    path: file.clone(),
-                    problem: "the score map has not the size of its image".to_owned(),
-                    remedy: "evaluate the run again".to_owned(),
-                });
-            }
-            let row = &setup.first().report.evaluation.images[self.index];
-            let cut = row.threshold.unwrap_or(0.5);
-            let marked: Vec<bool> = map.values.iter().map(|score| *score >= cut).collect();
-            masks.push((setup.short_title(), marked));
-        }
-        let heading = format!("{}: {}", self.class, self.sample.id);
-        Ok(Strip::new(heading, &image, truth.as_ref(), &masks))
+/// The pixels of a saved map of an image of that size that score no less than `cut`.
+fn saved_mask(file: &Path, (width, height): (u32, u32), limit: u32, cut: f32) -> Result<Vec<bool>> {
+    let map = npy::read(file, limit)?;
+    if (map.width, map.height) != (width as usize, height as usize) {
+        return Err(Error::Image {
+            path: file.to_owned(),
+            problem: "the score map has not the size of its image".to_owned(),
+            remedy: "evaluate the run again".to_owned(),
+        });
     }
+    Ok(map.values.iter().map(|score| *score >= cut).collect())
 }
 
 #[cfg(test)]

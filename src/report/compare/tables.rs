@@ -1,6 +1,8 @@
 //! The tables of the paper.
 
-use super::{Role, Setup};
+use std::collections::BTreeSet;
+
+use super::setup::{Role, Setup, spread};
 use crate::{
     metrics::{Scores, Spread},
     report::{
@@ -14,55 +16,61 @@ type Measure = (Column, fn(&Scores) -> Option<f64>);
 
 /// Every table that there are numbers for.
 pub(super) fn tables(setups: &[Setup]) -> Vec<Table> {
+    let setups: Vec<&Setup> = setups.iter().collect();
     let tables = [
-        classification(setups),
-        localization(setups),
-        with_crf(setups),
-        erasing(setups),
-        curves(setups),
-        diagnosis(setups),
-        time(setups),
+        classification(&setups),
+        localization(&setups),
+        with_crf(&setups),
+        erasing(&setups),
+        curves(&setups),
+        diagnosis(&setups),
+        time(&setups),
     ];
     tables.into_iter().filter_map(Table::finished).collect()
 }
 
-const fn percent(key: &'static str, heading: &'static str, better: Better) -> Column {
-    Column::number(key, heading, 2, Some(better))
+const fn score(
+    key: &'static str,
+    heading: &'static str,
+    better: Option<Better>,
+    of: fn(&Scores) -> Option<f64>,
+) -> Measure {
+    (Column::number(key, heading, 2, better), of)
 }
 
+const LOWER: Option<Better> = Some(Better::Lower);
+const HIGHER: Option<Better> = Some(Better::Higher);
+
 const ERROR: Measure =
-    (percent("classification_error", "Classification error (%)", Better::Lower), |scores| {
-        scores.classification_error
+    score("classification_error", "Classification error (%)", LOWER, |s| s.classification_error);
+const LOCALIZER_ERROR: Measure =
+    score("localizer_classification_error", "Localizer's class error (%)", LOWER, |s| {
+        s.localizer_classification_error
     });
 const F1_FOREGROUND: Measure =
-    (percent("f1_foreground", "F1⁺ (%)", Better::Higher), |scores| scores.mean.f1_foreground);
+    score("f1_foreground", "F1⁺ (%)", HIGHER, |s| s.mean.f1_foreground);
 const F1_BACKGROUND: Measure =
-    (percent("f1_background", "F1⁻ (%)", Better::Higher), |scores| scores.mean.f1_background);
+    score("f1_background", "F1⁻ (%)", HIGHER, |s| s.mean.f1_background);
 
-const LOCALIZER_ERROR: Measure = (
-    percent("localizer_classification_error", "Localizer's class error (%)", Better::Lower),
-    |scores| scores.localizer_classification_error,
-);
-
-fn classification(setups: &[Setup]) -> Table {
+fn classification(setups: &[&Setup]) -> Table {
     let two_heads = setups.iter().any(|setup| setup.score(LOCALIZER_ERROR.1).is_some());
     let measures: &[Measure] = if two_heads { &[ERROR, LOCALIZER_ERROR] } else { &[ERROR] };
     measured("classification", "Image level: classification error", "", setups, measures)
 }
 
-fn localization(setups: &[Setup]) -> Table {
+fn localization(setups: &[&Setup]) -> Table {
     let measures = [F1_FOREGROUND, F1_BACKGROUND];
     measured("localization", "Pixel level: pointwise localization", "", setups, &measures)
 }
 
 /// Scores after the CRF, marked where it changed them.
-fn with_crf(setups: &[Setup]) -> Table {
+fn with_crf(setups: &[&Setup]) -> Table {
     let measures = [F1_FOREGROUND, F1_BACKGROUND];
     let row = |setup: &Setup| {
         let cell = |(column, score): &Measure| {
             let pair = setup.paired(*score);
             let change = pair.and_then(|(before, after)| Change::of(before, after, column));
-            Cell { change, ..setup.refined_score(*score).into() }
+            Cell { change, ..spread(&setup.refined, *score).into() }
         };
         row(setup, measures.iter().map(cell).collect())
     };
@@ -72,14 +80,14 @@ fn with_crf(setups: &[Setup]) -> Table {
         note: "⁺ marks an improvement by the CRF, ⁻ a degradation".to_owned(),
         rows_are: "Method",
         columns: measures.iter().map(|(column, _)| column.clone()).collect(),
-        rows: setups.iter().map(row).collect(),
+        rows: setups.iter().copied().map(row).collect(),
     }
 }
 
 /// Ours with and without erasing.
-fn erasing(setups: &[Setup]) -> Table {
-    let mut ours: Vec<Setup> =
-        setups.iter().filter(|setup| setup.rounds.is_some()).cloned().collect();
+fn erasing(setups: &[&Setup]) -> Table {
+    let mut ours: Vec<&Setup> =
+        setups.iter().copied().filter(|setup| setup.rounds.is_some()).collect();
     ours.sort_by_key(|setup| setup.rounds);
     if ours.first().map(|setup| setup.rounds) == ours.last().map(|setup| setup.rounds) {
         ours.clear();
@@ -89,63 +97,59 @@ fn erasing(setups: &[Setup]) -> Table {
 }
 
 /// Scores that need no threshold.
-fn curves(setups: &[Setup]) -> Table {
-    let measures: [Measure; 4] = [
-        (percent("pr_auc_foreground", "PR area, foreground (%)", Better::Higher), |scores| {
-            scores.pr_auc_foreground
-        }),
-        (percent("pr_auc_background", "PR area, background (%)", Better::Higher), |scores| {
-            scores.pr_auc_background
-        }),
-        (percent("roc_auc", "ROC area (%)", Better::Higher), |scores| scores.roc_auc),
-        (percent("pxap", "PxAP (%)", Better::Higher), |scores| scores.pxap),
+fn curves(setups: &[&Setup]) -> Table {
+    let measures = [
+        score("pr_auc_foreground", "PR area, foreground (%)", HIGHER, |s| s.pr_auc_foreground),
+        score("pr_auc_background", "PR area, background (%)", HIGHER, |s| s.pr_auc_background),
+        score("roc_auc", "ROC area (%)", HIGHER, |s| s.roc_auc),
+        score("pxap", "PxAP (%)", HIGHER, |s| s.pxap),
     ];
-    let ranked: Vec<Setup> = setups.iter().filter(|setup| setup.ranks_pixels()).cloned().collect();
+    let ranked = ranked(setups);
     let note = if ranked.len() < setups.len() { "All-ones ranks no pixels" } else { "" };
     measured("curves", "Pixel level, at any threshold", note, &ranked, &measures)
 }
 
 /// Why masks are as they are: which way round, how large, and whether they tell the class.
-fn diagnosis(setups: &[Setup]) -> Table {
-    let covered = percent("covered_area", "Covered area (%)", Better::Higher);
-    let mut measures: Vec<Measure> = vec![
-        (percent("inverted", "Inverted maps (%)", Better::Lower), |scores| scores.inverted),
-        (Column { better: None, ..covered }, |scores| scores.covered_area),
+fn diagnosis(setups: &[&Setup]) -> Table {
+    let mut measures = vec![
+        score("inverted", "Inverted maps (%)", LOWER, |s| s.inverted),
+        score("covered_area", "Covered area (%)", None, |s| s.covered_area),
     ];
     if told_alike(setups) {
-        let column = percent("decidability", "Decidability (nats)", Better::Higher);
-        measures.push((column, |scores| scores.decidability.map(|found| found.difference)));
+        measures.push(score("decidability", "Decidability (nats)", HIGHER, |s| {
+            s.decidability.map(|found| found.difference)
+        }));
     }
     let area = setups.iter().find_map(|setup| setup.score(|scores| scores.true_area));
     let note = area.map_or_else(String::new, |area| format!("the true area is {:.2} %", area.mean));
-    let ranked: Vec<Setup> = setups.iter().filter(|setup| setup.ranks_pixels()).cloned().collect();
-    measured("diagnosis", "Diagnosis of the maps", &note, &ranked, &measures)
+    measured("diagnosis", "Diagnosis of the maps", &note, &ranked(setups), &measures)
+}
+
+fn ranked<'a>(setups: &[&'a Setup]) -> Vec<&'a Setup> {
+    setups.iter().copied().filter(|setup| setup.ranks_pixels()).collect()
 }
 
 /// Whether decidability was measured, and from the same features wherever it was.
-fn told_alike(setups: &[Setup]) -> bool {
+fn told_alike(setups: &[&Setup]) -> bool {
     let entries = setups.iter().flat_map(|setup| &setup.plain);
-    let mut features: Vec<&str> =
+    let features: BTreeSet<&str> =
         entries.filter_map(|entry| entry.report.conditions.features.as_deref()).collect();
-    features.sort_unstable();
-    features.dedup();
     features.len() == 1
 }
 
 /// What training took; of ours also how many times the time without erasing.
-fn time(setups: &[Setup]) -> Table {
-    let spread = |setup: &Setup, of: fn(&Training) -> f64| {
-        let trained = |entry: &&super::Entry| entry.report.conditions.trained_in.is_none();
+fn time(setups: &[&Setup]) -> Table {
+    let trained = |setup: &Setup, of: fn(&Training) -> f64| {
         let entries = if setup.plain.is_empty() { &setup.refined } else { &setup.plain };
-        let entries = entries.iter().filter(trained);
-        Spread::of(entries.map(|entry| entry.report.training.as_ref().map(of)))
+        let own = entries.iter().filter(|entry| entry.report.conditions.trained_in.is_none());
+        Spread::of(own.map(|entry| entry.report.training.as_ref().map(of)))
     };
     let without = setups.iter().find(|setup| setup.rounds == Some(0));
-    let without = without.and_then(|setup| spread(setup, |training| training.seconds));
+    let without = without.and_then(|setup| trained(setup, |training| training.seconds));
     let row = |setup: &Setup| {
-        let minutes = spread(setup, |training| training.seconds / 60.0);
-        let per_epoch = spread(setup, |training| training.seconds / training.epochs.max(1) as f64);
-        let epochs = spread(setup, |training| training.epochs as f64);
+        let minutes = trained(setup, |training| training.seconds / 60.0);
+        let per_epoch = trained(setup, |training| training.seconds / training.epochs.max(1) as f64);
+        let epochs = trained(setup, |training| training.epochs as f64);
         let epochs =
             epochs.map(|all| Spread { deviation: all.deviation.filter(|d| *d > 0.0), ..all });
         let ratio = minutes.zip(without).filter(|_| setup.role == Role::Ours);
@@ -160,7 +164,7 @@ fn time(setups: &[Setup]) -> Table {
         column("seconds_per_epoch", "Per epoch (s)", 2),
         column("times_without_erasing", "× u = 0", 2),
     ];
-    let mut rows: Vec<Row> = setups.iter().map(row).collect();
+    let mut rows: Vec<Row> = setups.iter().copied().map(row).collect();
     if without.is_none() {
         columns.pop();
         rows.iter_mut().for_each(|row| row.cells.truncate(columns.len()));
@@ -169,7 +173,7 @@ fn time(setups: &[Setup]) -> Table {
     Table { key: "time", title, note, rows_are: "Method", columns, rows }
 }
 
-fn time_note(setups: &[Setup]) -> String {
+fn time_note(setups: &[&Setup]) -> String {
     let mut note = "validation included, as measured on the machine of each run".to_owned();
     for setup in setups {
         if let Some(run) = &setup.first().report.conditions.trained_in {
@@ -183,7 +187,7 @@ fn measured(
     key: &'static str,
     title: &str,
     note: &str,
-    setups: &[Setup],
+    setups: &[&Setup],
     measures: &[Measure],
 ) -> Table {
     let cells =

@@ -1,15 +1,23 @@
-//! One image, its truth and its map, small enough to be put on a page.
+//! One image, its truth and its map, small enough to be put on a page; and a file of such, until it
+//! is known which of them are shown.
+
+use std::{
+    io::{Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
 
 use image::{
-    ExtendedColorType, GrayImage, ImageEncoder,
+    GrayImage,
     codecs::png::PngEncoder,
     imageops::{self, FilterType},
 };
 
 use crate::{
     data::mask::Mask,
+    error::{Error, Result},
     evaluate::Case,
     report::picture::{encode_jpeg, shrunk, thumbnail},
+    run::PartFile,
 };
 
 /// Longer side of what is shown, in pixels; smaller images are shown as they are.
@@ -20,30 +28,28 @@ const MAP_BYTES: usize = 4_000;
 /// Stands for a pixel that the truth ignores; foreground is 255, background 0.
 const IGNORED: u8 = 128;
 
-/// Files of one size, in memory.
+/// Files of one size, in memory: image and map as JPEG, truth as PNG.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Thumbnail {
-    /// The image, as JPEG.
-    pub image: Vec<u8>,
-    /// The score map, as grey JPEG: 255 is 1.
-    pub map: Vec<u8>,
-    /// The truth, as grey PNG: 255 is foreground, 128 ignored; none if it is not known.
-    pub truth: Option<Vec<u8>>,
+pub(in crate::report) struct Thumbnail {
+    pub(in crate::report) image: Vec<u8>,
+    /// The score map, in grey: 255 is 1.
+    pub(in crate::report) map: Vec<u8>,
+    /// The truth, in grey: 255 is foreground, 128 ignored; none if it is not known.
+    pub(in crate::report) truth: Option<Vec<u8>>,
 }
 
 impl Thumbnail {
     /// Makes an image small.
-    pub fn of(case: &Case<'_>) -> Self {
+    pub(in crate::report) fn of(case: &Case) -> Self {
         let (width, height) = case.image.dimensions();
         let size = shrunk((width, height), SIDE);
-        let picture = thumbnail(case.image, SIDE);
         let levels = case.map.iter().map(|score| (score * 255.0).round() as u8).collect();
         let map = GrayImage::from_raw(width, height, levels).expect("a score for each pixel");
         let map = imageops::resize(&map, size.0, size.1, FilterType::Triangle);
         Self {
-            image: encode_jpeg(&picture, size, ExtendedColorType::Rgb8, IMAGE_BYTES),
-            map: encode_jpeg(&map, size, ExtendedColorType::L8, MAP_BYTES),
-            truth: case.truth.map(|truth| png(&shrunk_truth(truth, size))),
+            image: encode_jpeg(&thumbnail(&case.image, SIDE), IMAGE_BYTES),
+            map: encode_jpeg(&map, MAP_BYTES),
+            truth: case.truth.as_ref().map(|truth| png(&shrunk_truth(truth, size))),
         }
     }
 }
@@ -56,26 +62,85 @@ fn shrunk_truth(truth: &Mask, (width, height): (u32, u32)) -> GrayImage {
         };
         let (x, y) = (source(x, width, truth.width), source(y, height, truth.height));
         let at = y * truth.width as usize + x;
-        let ignored = truth.ignored.as_ref().is_some_and(|ignored| ignored[at]);
-        image::Luma([match (truth.foreground[at], ignored) {
-            (true, _) => u8::MAX,
-            (false, true) => IGNORED,
-            (false, false) => 0,
+        image::Luma([match truth.foreground[at] {
+            true => u8::MAX,
+            false if truth.is_ignored(at) => IGNORED,
+            false => 0,
         }])
     })
 }
 
 fn png(image: &GrayImage) -> Vec<u8> {
     let mut bytes = Vec::new();
-    PngEncoder::new(&mut bytes)
-        .write_image(image, image.width(), image.height(), ExtendedColorType::L8)
-        .expect("a grey image in memory can be written to memory");
+    let encoder = PngEncoder::new(&mut bytes);
+    image.write_with_encoder(encoder).expect("an image in memory can be written to memory");
     bytes
+}
+
+/// A file of thumbnails, in the order of the split; it is removed with this value.
+#[derive(Debug)]
+pub(in crate::report) struct ThumbnailFile {
+    part: PartFile,
+    /// For messages.
+    folder: PathBuf,
+    /// Where each thumbnail starts, and how long its image, map and truth are; no file is empty,
+    /// so that a truth of no length is none.
+    places: Vec<(u64, [usize; 3])>,
+    end: u64,
+}
+
+impl ThumbnailFile {
+    /// Starts a file in a folder, under a name of its own.
+    pub(in crate::report) fn create(folder: &Path) -> Result<Self> {
+        let part = PartFile::beside(&folder.join("gallery"));
+        let part = part.map_err(Error::file("write into", folder))?;
+        Ok(Self { part, folder: folder.to_owned(), places: Vec::new(), end: 0 })
+    }
+
+    pub(in crate::report) fn push(&mut self, thumbnail: &Thumbnail) -> Result<()> {
+        let Thumbnail { image, map, truth } = thumbnail;
+        let parts = [image.as_slice(), map, truth.as_deref().unwrap_or_default()];
+        self.places.push((self.end, parts.map(<[u8]>::len)));
+        for part in parts {
+            self.part.file.write_all(part).map_err(Error::file("write into", &self.folder))?;
+            self.end += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    pub(in crate::report) fn get(&mut self, index: usize) -> Result<Thumbnail> {
+        let (start, lengths) = self.places[index];
+        let mut parts = lengths.map(|length| vec![0; length]);
+        let mut read = || {
+            self.part.file.seek(SeekFrom::Start(start))?;
+            parts.iter_mut().try_for_each(|part| self.part.file.read_exact(part))
+        };
+        read().map_err(Error::file("read from", &self.folder))?;
+        let [image, map, truth] = parts;
+        Ok(Thumbnail { image, map, truth: Some(truth).filter(|file| !file.is_empty()) })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thumbnails_come_back_in_any_order_and_the_file_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let thumbnail = |n: u8| Thumbnail {
+            image: vec![n; 3],
+            map: vec![n; usize::from(n)],
+            truth: n.is_multiple_of(2).then(|| vec![n; 2]),
+        };
+        let mut file = ThumbnailFile::create(folder.path()).unwrap();
+        (0..5).for_each(|n| file.push(&thumbnail(n)).unwrap());
+        for n in [3, 0, 4, 1] {
+            assert_eq!(file.get(usize::from(n)).unwrap(), thumbnail(n));
+        }
+        drop(file);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 
     #[test]
     fn truth_keeps_foreground_background_and_ignored_apart() {

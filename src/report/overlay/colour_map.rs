@@ -13,7 +13,7 @@ use image::Rgb;
 pub(in crate::report) static COLOURS: LazyLock<[[u8; 3]; 256]> = LazyLock::new(even_colours);
 
 /// The colour of a score; beyond `[0, 1]` that of the nearest end.
-pub fn colour(score: f32) -> Rgb<u8> {
+pub(super) fn colour(score: f32) -> Rgb<u8> {
     Rgb(COLOURS[(255.0 * score.clamp(0.0, 1.0)).round() as usize])
 }
 

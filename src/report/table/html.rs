@@ -1,6 +1,6 @@
 //! Tables for pages.
 
-use super::{Cell, Column, Marks, Table};
+use super::{Cell, Column, Marks, Table, directed};
 use crate::report::svg::escape;
 
 const MARKS: Marks =
@@ -14,7 +14,7 @@ pub(in crate::report) fn table(table: &Table) -> String {
         format!(
             "<th scope=\"col\"{}{hint}>{}</th>",
             class(column),
-            escape(&column.directed_heading())
+            escape(&directed(column.heading, column.better))
         )
     };
     let value = |(cell, column): (&Cell, &Column)| {

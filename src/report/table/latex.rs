@@ -1,6 +1,6 @@
 //! Tables for papers.
 
-use super::{Cell, Column, Marks, Table};
+use super::{Cell, Column, Marks, Table, directed};
 
 const MARKS: Marks =
     Marks { best: ("\\mathbf{", "}"), change: ("^{+}", "^{-}"), deviation: "\\pm" };
@@ -34,7 +34,8 @@ fn write(text: &mut String, table: &Table, reading: &str) {
         table.key,
         table.columns.iter().map(align).collect::<String>(),
     ));
-    let headings = table.columns.iter().map(|column| escape(&column.directed_heading()));
+    let heading = |column: &Column| escape(&directed(column.heading, column.better));
+    let headings = table.columns.iter().map(heading);
     line(text, std::iter::once(table.rows_are.to_owned()).chain(headings));
     text.push_str("    \\midrule\n");
     for (row, first) in table.grouped() {

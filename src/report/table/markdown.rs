@@ -1,15 +1,19 @@
 //! Tables for README files and issues.
 
-use super::{Cell, Column, Marks, Table};
+use super::{Cell, Column, Marks, Table, directed};
 
 const MARKS: Marks = Marks { best: ("**", "**"), change: ("⁺", "⁻"), deviation: "±" };
 
-/// The table alone.
-pub(in crate::report) fn table(table: &Table) -> String {
-    let headings = table.columns.iter().map(Column::directed_heading);
-    let mut text = line(std::iter::once(table.rows_are.to_owned()).chain(headings));
+/// The table under its title, with its note.
+pub(in crate::report) fn section(table: &Table) -> String {
+    let headings = table.columns.iter().map(|column| directed(column.heading, column.better));
     let rule = |column: &Column| if column.words { "---|" } else { "---:|" };
-    text.push_str(&format!("|---|{}\n", table.columns.iter().map(rule).collect::<String>()));
+    let mut text = format!(
+        "\n## {}\n\n{}|---|{}\n",
+        table.title,
+        line(std::iter::once(table.rows_are.to_owned()).chain(headings)),
+        table.columns.iter().map(rule).collect::<String>()
+    );
     for row in &table.rows {
         let value = |(cell, column): (&Cell, &Column)| {
             cell.render(column, &MARKS, escape).unwrap_or_else(|| "-".to_owned())
@@ -17,16 +21,10 @@ pub(in crate::report) fn table(table: &Table) -> String {
         let cells = row.cells.iter().zip(&table.columns).map(value);
         text.push_str(&line(std::iter::once(escape(&row.label)).chain(cells)));
     }
+    if !table.note.is_empty() {
+        text.push_str(&format!("\n{}\n", escape(&table.note)));
+    }
     text
-}
-
-/// The table under its title, with its note.
-pub(in crate::report) fn section(shown: &Table) -> String {
-    let note = match shown.note.as_str() {
-        "" => String::new(),
-        note => format!("\n{}\n", escape(note)),
-    };
-    format!("\n## {}\n\n{}{note}", shown.title, table(shown))
 }
 
 fn line(cells: impl Iterator<Item = String>) -> String {
