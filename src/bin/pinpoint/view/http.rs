@@ -5,7 +5,7 @@
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
-    net::TcpStream,
+    net::{Shutdown, TcpStream},
     time::Duration,
 };
 
@@ -17,6 +17,9 @@ pub(super) const BODY_BYTES: usize = 256 << 20;
 
 /// How long a browser may be silent within a request.
 const SILENCE: Duration = Duration::from_secs(20);
+
+/// How long it may be silent once it has its answer.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What a browser asks for.
 #[derive(Debug)]
@@ -74,7 +77,11 @@ impl Response {
             body.len()
         )?;
         stream.write_all(body)?;
-        stream.flush()
+        stream.flush()?;
+        // What was refused unread would reset the connection, and the answer would be lost with it.
+        stream.shutdown(Shutdown::Write)?;
+        stream.set_read_timeout(Some(FAREWELL))?;
+        io::copy(&mut stream.take(BODY_BYTES as u64), &mut io::sink()).map(drop)
     }
 }
 
