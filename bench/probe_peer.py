@@ -143,12 +143,8 @@ def peer(folder, weights):
         rest = 1 - share
         usable = (share > 0.005) & (rest > 0.005)
         a, b = share.clip(1e-9), rest.clip(1e-9)
-        below = (second - first**2 / a) / a
-        above = (second[-1] - second - (first[-1] - first) ** 2 / b) / b
-        within = (share * below + rest * above).clip(1e-12)
-        below, above = (np.log(side.clip(within / 4)) for side in (below, above))
-        likely = 0.5 * np.log(within) - (share * np.log(a) + rest * np.log(b))
-        score = 0.5 * (1 - beta) * (share * below + rest * above) + beta * likely
+        within = second[-1] - first**2 / a - (first[-1] - first) ** 2 / b
+        score = 0.5 * np.log(within.clip(1e-12)) - beta * (share * np.log(a) + rest * np.log(b))
         return edges[np.where(usable, score, np.inf).argmin() + 1]
 
     def discriminant(x, p):

@@ -4,16 +4,18 @@
 //! σ₁². It is the one with the least
 //!
 //! ```text
-//! J_β = (1 − β) (P₀ ln σ₀ + P₁ ln σ₁) + β (½ ln σ_w² + H(P)),
-//! σ_w² = P₀ σ₀² + P₁ σ₁²,   H(P) = −P₀ ln P₀ − P₁ ln P₁
+//! J_β = ln σ + β H(P),     H(P) = −P₀ ln P₀ − P₁ ln P₁
+//! ln σ = ½ ln σ_w²                                           spreads the same,
+//!        (1 − β) (P₀ ln σ₀ + P₁ ln σ₁) + β ½ ln σ_w²         or apart, the more so the less β is
+//! σ_w² = P₀ σ₀² + P₁ σ₁²
 //! ```
 //!
-//! β = 0 is the most likely cut for two Gaussians that each have a spread of their own and may be
-//! of any size (Kittler and Illingworth, *Minimum error thresholding*, 1986, without its H): a
-//! varied heap reaches further down than an even one, where Otsu's cut (*A threshold selection
-//! method from gray-level histograms*, 1979), the least σ_w², lies halfway. β = 1 is the most
-//! likely one for two Gaussians of one spread (Kurita, Otsu and Abdelmalek, *Maximum likelihood
-//! thresholding*, 1992), which finds a small heap beside a large one, but also where there is none.
+//! β = 0 says nothing about the sizes of the sides: with one spread it is Otsu's cut (*A threshold
+//! selection method from gray-level histograms*, 1979), which lies halfway; with two it is that of
+//! Kittler and Illingworth (*Minimum error thresholding*, 1986, without its H), where a varied heap
+//! reaches further than an even one. β = 1 is the most likely cut for two Gaussians of one spread
+//! (Kurita, Otsu and Abdelmalek, *Maximum likelihood thresholding*, 1992), which finds a small heap
+//! beside a large one, but also where there is none.
 
 /// Equal parts of the range of values.
 pub(crate) const BINS: usize = 256;
@@ -23,19 +25,21 @@ pub(crate) const LEAST_SHARE: f64 = 0.005;
 /// no heap of their own.
 pub(crate) const MOST_EVEN: f64 = 4.0;
 
+/// What is assumed of the spreads of the two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spreads {
+    Same,
+    Apart,
+}
+
 /// Otsu's cut; none if all values are equal, which have no two sides.
 pub fn otsu(values: &[f32]) -> Option<f32> {
-    edge(values, |histogram| best_cut(histogram, 0.0, |split| split.within.ln()))
+    cut(values, 0.0, Spreads::Same)
 }
 
-/// The cut with the least `J_β`; none if all values are equal, or none is apart from the others.
-pub fn cut(values: &[f32], beta: f64) -> Option<f32> {
-    let least = if beta > 0.0 { LEAST_SHARE } else { 0.0 };
-    edge(values, |histogram| best_cut(histogram, least, |split| split.cost(beta)))
-}
-
-/// The edge that is found among those of 256 equal bins between the lowest and the highest value.
-fn edge(values: &[f32], find: impl FnOnce(&[u64]) -> Option<usize>) -> Option<f32> {
+/// The cut with the least `J_β`, an edge of 256 equal bins between the lowest and the highest
+/// value; none if all values are equal, or none is apart from the others.
+pub(crate) fn cut(values: &[f32], beta: f64, spreads: Spreads) -> Option<f32> {
     let (low, high) = values
         .iter()
         .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), &s| (low.min(s), high.max(s)));
@@ -49,7 +53,7 @@ fn edge(values: &[f32], find: impl FnOnce(&[u64]) -> Option<usize>) -> Option<f3
         let bin = (f64::from(value) - f64::from(low)) / width;
         histogram[(bin as usize).min(BINS - 1)] += 1;
     }
-    let cut = find(&histogram)?;
+    let cut = best_cut(&histogram, beta, spreads)?;
     Some((f64::from(low) + cut as f64 * width) as f32)
 }
 
@@ -65,23 +69,25 @@ struct SplitHistogram {
 
 impl SplitHistogram {
     /// `J_β`
-    fn cost(&self, beta: f64) -> f64 {
+    fn cost(&self, beta: f64, spreads: Spreads) -> f64 {
         let Self { shares, variances, within } = self;
-        let spreads = shares.iter().zip(variances);
-        let apart: f64 =
-            spreads.map(|(share, variance)| share * variance.max(within / MOST_EVEN).ln()).sum();
+        let same = 0.5 * within.ln();
+        let spread = match spreads {
+            Spreads::Same => same,
+            Spreads::Apart => {
+                let logarithms = variances.map(|variance| variance.max(within / MOST_EVEN).ln());
+                let apart = 0.5 * (shares[0] * logarithms[0] + shares[1] * logarithms[1]);
+                (1.0 - beta) * apart + beta * same
+            }
+        };
         let entropy: f64 = shares.iter().map(|share| -share * share.ln()).sum();
-        (1.0 - beta) * 0.5 * apart + beta * (0.5 * within.ln() + entropy)
+        spread + beta * entropy
     }
 }
 
 /// The first bin of the upper side where the cost is least, of equals the lowest; none if no side
-/// has at least the given share of the values.
-fn best_cut(
-    histogram: &[u64],
-    least_share: f64,
-    cost: impl Fn(&SplitHistogram) -> f64,
-) -> Option<usize> {
+/// is large enough.
+fn best_cut(histogram: &[u64], beta: f64, spreads: Spreads) -> Option<usize> {
     // The number of values, their sum, and that of their squares.
     let add = |sums: [u64; 3], (&count, bin): (&u64, u64)| {
         [sums[0] + count, sums[1] + count * bin, sums[2] + count * bin * bin]
@@ -89,12 +95,13 @@ fn best_cut(
     let bins = || histogram.iter().zip(0_u64..);
     let all = bins().fold([0; 3], add);
     let total = all[0] as f64;
+    let least = if beta > 0.0 { LEAST_SHARE * total } else { 0.0 };
     let mut below = [0; 3];
     let mut best: Option<(usize, f64)> = None;
     for (cut, bin) in (1..histogram.len()).zip(bins()) {
         below = add(below, bin);
         let sides = [below, std::array::from_fn(|i| all[i] - below[i])];
-        if sides.iter().any(|&[count, ..]| count == 0 || (count as f64) < least_share * total) {
+        if sides.iter().any(|&[count, ..]| count == 0 || (count as f64) < least) {
             continue;
         }
         // What the means of the sides explain of the squares is not spread within them.
@@ -104,11 +111,12 @@ fn best_cut(
             (squares as f64 - explained[side]) / count as f64
         };
         let within = (all[2] as f64 - explained[0] - explained[1]) / total;
-        let found = cost(&SplitHistogram {
+        let split = SplitHistogram {
             shares: sides.map(|[count, ..]| count as f64 / total),
             variances: [variance(0), variance(1)],
             within: within.max(1e-9),
-        });
+        };
+        let found = split.cost(beta, spreads);
         if best.is_none_or(|(_, least)| found < least) {
             best = Some((cut, found));
         }
@@ -137,9 +145,11 @@ mod tests {
     #[test]
     fn the_cut_lies_between_two_heaps_wherever_they_are() {
         for (shift, beta) in [(0.0, 0.0), (-3.0, 0.0), (100.0, 1.0)] {
-            let values = [0.10, 0.12, 0.11, 0.80, 0.82].map(|value: f32| value + shift);
-            let cut = cut(&values, beta).unwrap() - shift;
-            assert!(cut > 0.12 && cut <= 0.80, "{cut}");
+            for spreads in [Spreads::Same, Spreads::Apart] {
+                let values = [0.10, 0.12, 0.11, 0.80, 0.82].map(|value: f32| value + shift);
+                let cut = cut(&values, beta, spreads).unwrap() - shift;
+                assert!(cut > 0.12 && cut <= 0.80, "{cut}");
+            }
         }
     }
 
@@ -158,14 +168,17 @@ mod tests {
             .map(|i| (stream.normal() + if i % 25 == 0 { 5.0 } else { 0.0 }) as f32)
             .collect();
         let share = |cut: f32| values.iter().filter(|&&value| value >= cut).count() as f64 / 4000.0;
-        let (otsu, likely) = (share(otsu(&values).unwrap()), share(cut(&values, 1.0).unwrap()));
+        let likely = [Spreads::Same, Spreads::Apart].map(|spreads| cut(&values, 1.0, spreads));
+        // Where small heaps are looked for, spreads are the same anyway.
+        assert_eq!(likely[0], likely[1]);
+        let (otsu, likely) = (share(otsu(&values).unwrap()), share(likely[0].unwrap()));
         assert!(otsu > 0.1 && (0.03..0.06).contains(&likely), "{otsu} {likely}");
     }
 
     #[test]
     fn a_few_values_apart_are_no_heap_where_small_ones_are_favoured() {
         let values: Vec<f32> = (0..1000).map(|i| f32::from(u8::from(i == 0))).collect();
-        assert_eq!(cut(&values, 1.0), None);
+        assert_eq!(cut(&values, 1.0, Spreads::Same), None);
         assert!(otsu(&values).is_some());
     }
 
@@ -176,7 +189,8 @@ mod tests {
         let values: Vec<f32> = (0..8000)
             .map(|i| (stream.normal() * [0.5, 2.0][i % 2] + [0.0, 4.0][i % 2]) as f32)
             .collect();
-        let (halfway, likely) = (otsu(&values).unwrap(), cut(&values, 0.0).unwrap());
+        let likely = cut(&values, 0.0, Spreads::Apart).unwrap();
+        let halfway = otsu(&values).unwrap();
         // 2 is in the middle of the means; the two densities are equal at 1.10.
         assert!(likely < 2.0 && halfway > 2.0, "{likely} {halfway}");
     }
@@ -189,7 +203,7 @@ mod tests {
             .collect();
         // A black border beside two heaps.
         values.resize(9000, -2.0);
-        let cut = cut(&values, 0.0).unwrap();
+        let cut = cut(&values, 0.0, Spreads::Apart).unwrap();
         assert!((2.0..4.0).contains(&cut), "{cut}");
     }
 
@@ -197,16 +211,19 @@ mod tests {
     fn four_bins_are_weighed_by_hand() {
         let mut histogram = vec![0; BINS];
         (histogram[0], histogram[10], histogram[20], histogram[30]) = (6, 2, 1, 1);
-        let best = |cost: &dyn Fn(&SplitHistogram) -> f64| best_cut(&histogram, 0.0, cost);
+        let best = |beta, spreads| best_cut(&histogram, beta, spreads);
         // Ten times the variance within, for each of the three cuts:
         // sides {0}, {10 10 20 30}: 275; {0 10}, {20 30}: 150 + 50 = 200; {0 10 20}, {30}: 422.2.
-        assert_eq!(best(&|split| split.within), Some(11));
+        assert_eq!(best(0.0, Spreads::Same), Some(11));
         // Variances of the sides 0 and 68.75, within 27.5; 18.75 and 25, within 20; 46.9 and 0,
         // within 42.2; those below a quarter of it are taken for that. P ln σ² of both sides:
         // 0.6 · 1.928 + 0.4 · 4.230 = 2.849; 0.8 · 2.931 + 0.2 · 3.219 = 2.989; 3.699.
-        assert_eq!(best(&|split| split.cost(0.0)), Some(1));
+        assert_eq!(best(0.0, Spreads::Apart), Some(1));
         // ½ ln σ_w² + H: 1.657 + 0.673; 1.498 + 0.500; 1.871 + 0.325.
-        assert_eq!(best(&|split| split.cost(1.0)), Some(11));
+        assert_eq!(best(1.0, Spreads::Same), Some(11));
+        assert_eq!(best(1.0, Spreads::Apart), Some(11));
+        // Halfway between them, ½ · (½ · 2.849 + 1.657 + 0.673); ½ · (1.495 + 1.998).
+        assert_eq!(best(0.5, Spreads::Apart), Some(11));
     }
 
     #[test]

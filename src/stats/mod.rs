@@ -5,9 +5,9 @@ mod decidability;
 mod factor;
 mod logistic;
 
-pub(crate) use self::cut::{BINS, LEAST_SHARE, MOST_EVEN};
+pub(crate) use self::cut::{BINS, LEAST_SHARE, MOST_EVEN, Spreads, cut};
 pub use self::{
-    cut::{cut, otsu, skewness},
+    cut::{otsu, skewness},
     decidability::{Decidability, HeldOut, cross_validated},
     logistic::LinearClassifier,
 };

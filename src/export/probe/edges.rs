@@ -16,9 +16,10 @@ pub(super) fn snap(graph: &mut Graph, images: &Value, map: &Value) -> Value {
     let grid = graph.size(&colours);
     let start = graph.resize(map, &grid, "half_pixel");
     let flatness = flatness(graph, &colours);
+    let around = Surroundings::of(graph, &colours, &flatness);
     let mut snapped = start.clone();
     for _ in 0..ROUNDS {
-        snapped = guided(graph, &colours, &snapped, &flatness);
+        snapped = guided(graph, &around, &snapped);
     }
     // An image of one colour has no edges.
     let least = graph.double(ONE_COLOUR.into());
@@ -45,72 +46,80 @@ fn flatness(graph: &mut Graph, colours: &Value) -> Value {
     graph.mul(&variance, &share)
 }
 
-/// One round: around each cell the map is a linear function of the colours.
-fn guided(graph: &mut Graph, colours: &Value, map: &Value, flatness: &Value) -> Value {
-    let [r, g, b] = [0, 1, 2].map(|channel| part(graph, colours, channel));
-    let p = map.clone();
-    let pairs = [(&r, &r), (&r, &g), (&r, &b), (&g, &g), (&g, &b), (&b, &b)];
-    let with_map = [(&r, &p), (&g, &p), (&b, &p)];
-    let products: Vec<Value> =
-        pairs.into_iter().chain(with_map).map(|(a, b)| graph.mul(a, b)).collect();
-    let all: Vec<&Value> = [colours, &p].into_iter().chain(&products).collect();
-    let moments = graph.op("Concat", &all, &[("axis", Attribute::Int(1))]);
-    let means = square_mean(graph, &moments);
-    let means = graph.cast(&means, DOUBLE);
-    let mean: Vec<Value> = (0..13).map(|index| part(graph, &means, index)).collect();
+/// The colours around each cell, which are the same in every round.
+struct Surroundings {
+    /// I
+    colours: [Value; 3],
+    /// mean I
+    means: [Value; 3],
+    /// (cov(I) + ε)⁻¹
+    inverse: [[Value; 3]; 3],
+}
 
-    // Covariances of the colours, with ε on the diagonal, and with the map.
-    let mut covariance = |product: usize, a: usize, b: usize| {
-        let explained = graph.mul(&mean[a], &mean[b]);
-        graph.sub(&mean[product], &explained)
-    };
-    let [rr, rg, rb, gg, gb, bb] =
-        [(4, 0, 0), (5, 0, 1), (6, 0, 2), (7, 1, 1), (8, 1, 2), (9, 2, 2)]
-            .map(|(product, a, b)| covariance(product, a, b));
-    let along = [(10, 0), (11, 1), (12, 2)].map(|(product, a)| covariance(product, a, 3));
-    let [rr, gg, bb] = [rr, gg, bb].map(|variance| graph.add(&variance, flatness));
-    let slope = solve(graph, [&rr, &rg, &rb, &gg, &gb, &bb], &along);
-    let mut constant = mean[3].clone();
-    for (slope, mean) in slope.iter().zip(&mean) {
-        let share = graph.mul(slope, mean);
-        constant = graph.sub(&constant, &share);
+impl Surroundings {
+    fn of(graph: &mut Graph, colours: &Value, flatness: &Value) -> Self {
+        let colours = [0, 1, 2].map(|channel| part(graph, colours, channel));
+        let [r, g, b] = &colours;
+        let pairs = [(r, r), (r, g), (r, b), (g, g), (g, b), (b, b)];
+        let products = pairs.map(|(one, other)| graph.mul(one, other));
+        let moments: Vec<&Value> = colours.iter().chain(&products).collect();
+        let [r, g, b, rr, rg, rb, gg, gb, bb] = square_means(graph, &moments);
+        // The covariances, with ε on the diagonal.
+        let pairs =
+            [(rr, &r, &r), (rg, &r, &g), (rb, &r, &b), (gg, &g, &g), (gb, &g, &b), (bb, &b, &b)];
+        let [rr, rg, rb, gg, gb, bb] = pairs.map(|(product, one, other)| {
+            let explained = graph.mul(one, other);
+            graph.sub(&product, &explained)
+        });
+        let [rr, gg, bb] = [rr, gg, bb].map(|variance| graph.add(&variance, flatness));
+        let inverse = inverse(graph, [&rr, &rg, &rb, &gg, &gb, &bb]);
+        Self { colours, means: [r, g, b], inverse }
     }
-    let all = [&slope[0], &slope[1], &slope[2], &constant];
-    let coefficients = graph.op("Concat", &all, &[("axis", Attribute::Int(1))]);
-    let coefficients = graph.cast(&coefficients, FLOAT);
-    let coefficients = square_mean(graph, &coefficients);
-    let mut snapped = part(graph, &coefficients, 3);
-    for (channel, colour) in [&r, &g, &b].into_iter().enumerate() {
-        let slope = part(graph, &coefficients, channel as i64);
-        let share = graph.mul(&slope, colour);
-        snapped = graph.add(&snapped, &share);
-    }
+}
+
+/// One round: around each cell the map is a linear function of the colours.
+fn guided(graph: &mut Graph, around: &Surroundings, map: &Value) -> Value {
+    let Surroundings { colours, means, inverse } = around;
+    let products = colours.each_ref().map(|colour| graph.mul(colour, map));
+    let moments: Vec<&Value> = products.iter().chain([map]).collect();
+    let [products @ .., mean]: [Value; 4] = square_means(graph, &moments);
+    let along: [Value; 3] = std::array::from_fn(|channel| {
+        let explained = graph.mul(&means[channel], &mean);
+        graph.sub(&products[channel], &explained)
+    });
+    let slopes = inverse.each_ref().map(|row| dot(graph, row, &along));
+    let explained = dot(graph, &slopes, means);
+    let constant = graph.sub(&mean, &explained);
+    let coefficients = [&slopes[0], &slopes[1], &slopes[2], &constant];
+    let coefficients = coefficients.map(|values| graph.cast(values, FLOAT));
+    let [slopes @ .., constant]: [Value; 4] =
+        square_means(graph, &coefficients.iter().collect::<Vec<_>>());
+    let colours = colours.each_ref().map(|colour| graph.cast(colour, DOUBLE));
+    let along = dot(graph, &slopes, &colours);
+    let snapped = graph.add(&along, &constant);
+    let snapped = graph.cast(&snapped, FLOAT);
     let (zero, one) = (graph.float(0.0), graph.float(1.0));
     graph.clip(&snapped, &zero, &one)
 }
 
-/// `A⁻¹ y` of a symmetric matrix `[aa, ab, ac, bb, bc, cc]`, by its cofactors.
-fn solve(
-    graph: &mut Graph,
-    [aa, ab, ac, bb, bc, cc]: [&Value; 6],
-    right: &[Value; 3],
-) -> [Value; 3] {
+/// The inverse of a symmetric matrix `[aa, ab, ac, bb, bc, cc]`, by its cofactors.
+fn inverse(graph: &mut Graph, [aa, ab, ac, bb, bc, cc]: [&Value; 6]) -> [[Value; 3]; 3] {
     let mut minor = |a: &Value, b: &Value, c: &Value, d: &Value| {
         let (ad, bc) = (graph.mul(a, d), graph.mul(b, c));
         graph.sub(&ad, &bc)
     };
-    // Of the symmetric matrix of cofactors, the upper half.
-    let (c00, c01, c02) = (minor(bb, bc, bc, cc), minor(ac, ab, cc, bc), minor(ab, ac, bb, bc));
+    let first = [minor(bb, bc, bc, cc), minor(ac, ab, cc, bc), minor(ab, ac, bb, bc)];
     let (c11, c12, c22) = (minor(aa, ac, ac, cc), minor(ab, aa, bc, ac), minor(aa, ab, ab, bb));
-    let mut dot = |row: [&Value; 3], column: [&Value; 3]| {
-        let terms: Vec<Value> = row.iter().zip(column).map(|(a, b)| graph.mul(a, b)).collect();
-        graph.op("Sum", &terms.iter().collect::<Vec<_>>(), &[])
-    };
-    let determinant = dot([aa, ab, ac], [&c00, &c01, &c02]);
-    let right = right.each_ref();
+    let row = [aa, ab, ac].map(Value::clone);
+    let determinant = dot(graph, &row, &first);
+    let [c00, c01, c02] = first;
     let rows = [[&c00, &c01, &c02], [&c01, &c11, &c12], [&c02, &c12, &c22]];
-    let products = rows.map(|row| dot(row, right));
-    products.map(|product| graph.div(&product, &determinant))
+    rows.map(|row| row.map(|cofactor| graph.div(cofactor, &determinant)))
+}
+
+fn dot(graph: &mut Graph, row: &[Value; 3], column: &[Value; 3]) -> Value {
+    let terms: Vec<Value> = row.iter().zip(column).map(|(a, b)| graph.mul(a, b)).collect();
+    graph.op("Sum", &terms.iter().collect::<Vec<_>>(), &[])
 }
 
 /// One channel of `[1, C, h, w]`.
@@ -119,11 +128,14 @@ fn part(graph: &mut Graph, values: &Value, channel: i64) -> Value {
     graph.slice(values, &from, &to, &[1])
 }
 
-/// The mean of the square around each cell, as far as it lies on the grid.
-fn square_mean(graph: &mut Graph, values: &Value) -> Value {
+/// The mean of the square around each cell, as far as it lies on the grid, in double precision.
+fn square_means<const N: usize>(graph: &mut Graph, values: &[&Value]) -> [Value; N] {
+    let values = graph.op("Concat", values, &[("axis", Attribute::Int(1))]);
     let window = [
         ("kernel_shape", Attribute::Ints(vec![2 * RADIUS as i64 + 1; 2])),
         ("pads", Attribute::Ints(vec![RADIUS as i64; 4])),
     ];
-    graph.op("AveragePool", &[values], &window)
+    let means = graph.op("AveragePool", &[&values], &window);
+    let means = graph.cast(&means, DOUBLE);
+    std::array::from_fn(|channel| part(graph, &means, channel as i64))
 }

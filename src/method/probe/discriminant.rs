@@ -18,7 +18,7 @@ use super::{
     smooth::smooth,
     vector::{add_scaled, dot, sigmoid},
 };
-use crate::stats::cut;
+use crate::stats::{Spreads, cut};
 
 /// How sharply the map of a teacher is cut, in spreads of the map.
 const SHARPNESS: f32 = 4.0;
@@ -44,13 +44,14 @@ impl Features {
         smooth(map, self.grid, self.sigma)
     }
 
-    /// A teacher's map, sharpened in so many rounds; the sides are those of [`cut`].
+    /// A teacher's map, sharpened in so many rounds; the sides are those of [`cut`], which takes
+    /// them for equally varied, so that what students are taught is rather too little foreground.
     ///
     /// A constant map becomes zero: there is no guess to start from.
     pub(super) fn sharpen(&self, map: &[f32], beta: f64, rounds: usize) -> Vec<f32> {
         let mut map = standardized(map);
         for _ in 0..rounds {
-            let Some(middle) = cut(&map, beta) else { break };
+            let Some(middle) = cut(&map, beta, Spreads::Same) else { break };
             let guess: Vec<f32> =
                 map.iter().map(|value| sigmoid(SHARPNESS * (value - middle))).collect();
             add_scaled(&mut map, 1.0, &self.smooth(&standardized(&self.log_odds(&guess))));

@@ -21,11 +21,11 @@ use super::features::StageMap;
 /// Pixels of input per cell.
 pub(crate) const STRIDE: usize = 4;
 /// Cells from the middle of a square to its border.
-pub(crate) const RADIUS: usize = 2;
+pub(crate) const RADIUS: usize = 3;
 /// ε as a share of the mean variance of the colours.
-pub(crate) const FLATNESS: f32 = 0.02;
+pub(crate) const FLATNESS: f32 = 0.01;
 /// Times that the map is snapped.
-pub(crate) const ROUNDS: usize = 4;
+pub(crate) const ROUNDS: usize = 8;
 /// Rows that are computed together, so that a large image needs little memory beside its map.
 const BAND: usize = 64;
 /// Below this the image has one colour.
@@ -77,8 +77,9 @@ impl Colours {
         let mut map = map.resized(self.grid);
         let flatness = FLATNESS * self.variance();
         if flatness > ONE_COLOUR {
+            let around = self.surroundings(flatness);
             for _ in 0..ROUNDS {
-                map.values = self.guided(&map.values, flatness);
+                map.values = self.guided(&around, &map.values);
             }
         }
         map
@@ -99,70 +100,112 @@ impl Colours {
         ((0..3).map(variance).sum::<f64>() / 3.0) as f32
     }
 
-    /// One round for the whole map, band by band.
-    fn guided(&self, map: &[f32], flatness: f32) -> Vec<f32> {
+    fn surroundings(&self, flatness: f32) -> Vec<Surroundings> {
+        self.by_bands(RADIUS, |cells, grid| surroundings(self.of(&cells), grid, flatness))
+    }
+
+    /// One round.
+    fn guided(&self, around: &[Surroundings], map: &[f32]) -> Vec<f32> {
+        // Means of means reach two radii beyond a band.
+        self.by_bands(2 * RADIUS, |cells, grid| {
+            guided(self.of(&cells), &around[cells.clone()], &map[cells], grid)
+        })
+    }
+
+    fn of(&self, cells: &Range<usize>) -> &[f32] {
+        &self.values[3 * cells.start..3 * cells.end]
+    }
+
+    /// What is computed for the cells of some rows, put together for the whole grid; each band is
+    /// computed with so many rows beyond it.
+    fn by_bands<T: Send>(
+        &self,
+        beyond: usize,
+        compute: impl Fn(Range<usize>, [usize; 2]) -> Vec<T> + Sync,
+    ) -> Vec<T> {
         let [rows, columns] = self.grid;
         let bands: Vec<usize> = (0..rows).step_by(BAND).collect();
-        let snapped = bands.into_par_iter().flat_map_iter(|from| {
+        let computed = bands.into_par_iter().flat_map_iter(|from| {
             let to = (from + BAND).min(rows);
-            // Means of means reach two radii beyond the band.
-            let seen = from.saturating_sub(2 * RADIUS)..(to + 2 * RADIUS).min(rows);
+            let seen = from.saturating_sub(beyond)..(to + beyond).min(rows);
             let cells = seen.start * columns..seen.end * columns;
-            let colours = &self.values[3 * cells.start..3 * cells.end];
-            let found = guided(colours, &map[cells], [seen.len(), columns], flatness);
             let first = (from - seen.start) * columns;
-            found.into_iter().skip(first).take((to - from) * columns)
+            compute(cells, [seen.len(), columns])
+                .into_iter()
+                .skip(first)
+                .take((to - from) * columns)
         });
-        snapped.collect()
+        computed.collect()
     }
 }
 
-/// One round for some rows.
-fn guided(colours: &[f32], map: &[f32], grid: [usize; 2], flatness: f32) -> Vec<f32> {
-    // I, p, the products of I with itself and with p.
-    let moments = |(colour, &p): (&[f32], &f32)| {
+/// The colours around a cell, which are the same in every round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Surroundings {
+    /// mean I
+    mean: Vector3<f32>,
+    /// (cov(I) + ε)⁻¹
+    inverse: Matrix3<f32>,
+}
+
+fn surroundings(colours: &[f32], grid: [usize; 2], flatness: f32) -> Vec<Surroundings> {
+    let moments = |colour: &[f32]| {
         let [r, g, b] = [colour[0], colour[1], colour[2]];
-        [r, g, b, p, r * r, r * g, r * b, g * g, g * b, b * b, r * p, g * p, b * p]
+        [r, g, b, r * r, r * g, r * b, g * g, g * b, b * b]
     };
-    let moments: Vec<[f32; 13]> = colours.chunks_exact(3).zip(map).map(moments).collect();
-    let linear = |mean: &[f32; 13]| {
-        let [r, g, b, p, rr, rg, rb, gg, gb, bb, rp, gp, bp] = *mean;
-        let colour = Vector3::new(r, g, b);
+    let moments: Vec<[f32; 9]> = colours.chunks_exact(3).map(moments).collect();
+    let of_means = |[r, g, b, rr, rg, rb, gg, gb, bb]: [f32; 9]| {
+        let mean = Vector3::new(r, g, b);
         let square = Matrix3::new(rr, rg, rb, rg, gg, gb, rb, gb, bb);
-        let within = square - colour * colour.transpose() + Matrix3::identity() * flatness;
-        let along = Vector3::new(rp, gp, bp) - colour * p;
+        let within = square - mean * mean.transpose() + Matrix3::identity() * flatness;
         // ε makes it positive; only rounding beyond it could forbid the inverse.
-        let slope = within.try_inverse().map_or_else(Vector3::zeros, |inverse| inverse * along);
-        [slope.x, slope.y, slope.z, p - slope.dot(&colour)]
+        Surroundings { mean, inverse: within.try_inverse().unwrap_or_else(Matrix3::zeros) }
     };
-    let coefficients: Vec<[f32; 4]> = square_means(&moments, grid).iter().map(linear).collect();
+    square_means(&moments, grid).into_iter().map(of_means).collect()
+}
+
+/// One round for some rows.
+fn guided(colours: &[f32], around: &[Surroundings], map: &[f32], grid: [usize; 2]) -> Vec<f32> {
+    let colours = || colours.chunks_exact(3).map(|colour| [colour[0], colour[1], colour[2]]);
+    let products = |([r, g, b], &p): ([f32; 3], &f32)| [r * p, g * p, b * p, p];
+    let products: Vec<[f32; 4]> = colours().zip(map).map(products).collect();
+    let linear = |([rp, gp, bp, p], Surroundings { mean, inverse }): ([f32; 4], &_)| {
+        let slope = inverse * (Vector3::new(rp, gp, bp) - mean * p);
+        [slope.x, slope.y, slope.z, p - slope.dot(mean)]
+    };
+    let coefficients: Vec<[f32; 4]> =
+        square_means(&products, grid).into_iter().zip(around).map(linear).collect();
     let means = square_means(&coefficients, grid);
-    let snapped = colours.chunks_exact(3).zip(&means).map(|(colour, [r, g, b, constant])| {
-        (r * colour[0] + g * colour[1] + b * colour[2] + constant).clamp(0.0, 1.0)
+    let snapped = colours().zip(&means).map(|([r, g, b], [by_r, by_g, by_b, constant])| {
+        (by_r * r + by_g * g + by_b * b + constant).clamp(0.0, 1.0)
     });
     snapped.collect()
 }
 
 /// The mean of the square around each cell, as far as it lies on the grid.
-fn square_means<const N: usize>(values: &[[f32; N]], grid: [usize; 2]) -> Vec<[f32; N]> {
-    let [rows, columns] = grid;
-    let mean = |from: &[[f32; N]], around: Range<usize>, cell: &dyn Fn(usize) -> usize| {
-        let mut sum = [0.0; N];
-        let share = 1.0 / around.len() as f32;
-        for value in around.map(|place| &from[cell(place)]) {
-            sum.iter_mut().zip(value).for_each(|(sum, value)| *sum += value);
-        }
-        sum.map(|sum| sum * share)
-    };
+fn square_means<const N: usize>(values: &[[f32; N]], [rows, columns]: [usize; 2]) -> Vec<[f32; N]> {
     let around = |place: usize, length: usize| {
         place.saturating_sub(RADIUS)..(place + RADIUS + 1).min(length)
     };
-    let cells = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
-    let along_row = |(row, column)| mean(values, around(column, columns), &|at| row * columns + at);
-    let along_rows: Vec<[f32; N]> = cells.clone().map(along_row).collect();
-    cells
-        .map(|(row, column)| mean(&along_rows, around(row, rows), &|at| at * columns + column))
-        .collect()
+    let along_rows: Vec<[f32; N]> = values
+        .chunks_exact(columns)
+        .flat_map(|row| (0..columns).map(move |at| mean(row[around(at, columns)].iter())))
+        .collect();
+    let mut means = Vec::with_capacity(values.len());
+    for row in 0..rows {
+        let seen = around(row, rows);
+        means.extend((0..columns).map(|column| {
+            let lines = &along_rows[seen.start * columns + column..];
+            mean(lines.iter().step_by(columns).take(seen.len()))
+        }));
+    }
+    means
+}
+
+fn mean<'a, const N: usize>(values: impl ExactSizeIterator<Item = &'a [f32; N]>) -> [f32; N] {
+    let share = 1.0 / values.len() as f32;
+    let sum = values.fold([0.0; N], |sum, value| std::array::from_fn(|i| sum[i] + value[i]));
+    sum.map(|sum| sum * share)
 }
 
 #[cfg(test)]
@@ -238,14 +281,26 @@ mod tests {
     }
 
     #[test]
+    fn two_cells_are_fitted_by_hand() {
+        // All channels are −1 and 1: cov(I) = 11ᵀ, cov(I, p) = ½·1, and with ε = 1 a = ⅛·1.
+        let colours = [-1.0, -1.0, -1.0, 1.0, 1.0, 1.0];
+        let around = surroundings(&colours, [1, 2], 1.0);
+        // b = ½: half of it ± three channels of ⅛.
+        let found = guided(&colours, &around, &[0.0, 1.0], [1, 2]);
+        assert!((found[0] - 0.125).abs() < 1e-6 && (found[1] - 0.875).abs() < 1e-6, "{found:?}");
+    }
+
+    #[test]
     fn bands_join_without_a_seam() {
         let size = [4 * (BAND + 9), 16];
         let image: Vec<f32> =
             (0..3 * size[0] * size[1]).map(|at| ((at * 31) % 97) as f32).collect();
         let colours = colours(&image, size);
         let map: Vec<f32> = (0..(BAND + 9) * 4).map(|at| ((at * 7) % 11) as f32 / 10.0).collect();
-        let whole = guided(&colours.values, &map, colours.grid, 3.0);
-        assert_eq!(colours.guided(&map, 3.0), whole);
+        let around = surroundings(&colours.values, colours.grid, 3.0);
+        assert_eq!(colours.surroundings(3.0), around);
+        let whole = guided(&colours.values, &around, &map, colours.grid);
+        assert_eq!(colours.guided(&around, &map), whole);
     }
 
     proptest! {

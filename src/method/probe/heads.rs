@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     config::{ProbeConfig, Teachers},
-    stats::{Decidability, cut, skewness},
+    stats::{Decidability, Spreads, cut, skewness},
 };
 
 const MASK_HEAD: MaskRule =
@@ -108,11 +108,12 @@ impl MaskHeads {
         self.score(&features(cells, image, config), config).mask()
     }
 
-    /// Scores cells and finds where to cut them: where they fall into two heaps, but no further
-    /// than [`UNDECIDED`] from even odds.
+    /// Scores cells and finds where to cut them: where they fall into two heaps, either of which
+    /// may be the more varied, but no further than [`UNDECIDED`] from even odds.
     pub(super) fn score(&self, features: &Features, config: &ProbeConfig) -> Scored {
         let scores = self.scores(features, config);
-        let cut = cut(&scores, self.beta).map_or(0.0, |cut| cut.clamp(-UNDECIDED, UNDECIDED));
+        let cut = cut(&scores, self.beta, Spreads::Apart)
+            .map_or(0.0, |cut| cut.clamp(-UNDECIDED, UNDECIDED));
         Scored { grid: features.grid, scores, cut }
     }
 
@@ -168,7 +169,7 @@ impl TrainedTeachers {
                 let features = features(cells, image, config);
                 let map = features.sharpen(&maps[image].0, beta, config.sharpening);
                 // A constant map is all background.
-                let cut = cut(&map, beta).unwrap_or(f32::INFINITY);
+                let cut = cut(&map, beta, Spreads::Same).unwrap_or(f32::INFINITY);
                 map.iter().map(|&value| value >= cut).collect()
             })
             .collect();
