@@ -18,7 +18,6 @@ use pinpoint::{
     predict::UNTRAINED,
     refine::Preset,
     report::{Warning, warnings},
-    run::DataSource,
     workflow::SaveMaps,
 };
 
@@ -178,18 +177,16 @@ impl Evaluate {
     }
 
     fn request(&self, run: Option<PathBuf>) -> EvaluateRequest {
-        let Self { layout, split, crf, threshold, .. } = self;
-        let LayoutArgs { layout, images } = layout.clone();
         EvaluateRequest {
             run,
             method: self.method.clone(),
             maps: self.maps.clone(),
-            data: self.data.clone().map(|path| DataSource { path, layout, images }),
+            data: self.data.as_deref().map(|path| self.layout.of(path)),
             mask_rule: self.masks.mask_rule,
             no_mask_names: self.masks.no_mask_names,
-            split: Some(*split),
-            crf: *crf,
-            threshold: *threshold,
+            split: Some(self.split),
+            crf: self.crf,
+            threshold: self.threshold,
             oracle_label: self.oracle_label,
             decidability: self.decidability,
             weights: self.weights.clone(),
