@@ -138,7 +138,7 @@ impl Predict {
                         (image, prediction)
                     }
                 };
-                writer.write(input, &image, prediction)
+                writer.write(input, &image, &prediction)
             });
             tally.count(input, outcome);
         }
@@ -245,10 +245,8 @@ impl<'a> Tally<'a> {
 
     /// 0 if everything asked for was done, 1 if something failed, 2 if nothing was done.
     fn close(self, interrupt: &Interrupt) -> ExitCode {
-        if let Some(progress) = self.progress {
-            progress.finish();
-        }
-        let Self { ui, images, done, failed, .. } = self;
+        let Self { ui, progress, images, done, failed, .. } = self;
+        drop(progress);
         if interrupt.is_requested() && done < images {
             let text = format!("{done} of {images} images done; name the others to go on");
             return interrupted(ui, &text);
