@@ -12,7 +12,7 @@ use std::{
 use anyhow::ensure;
 use clap::builder::PossibleValuesParser;
 use pinpoint::{
-    EvaluateRequest, Report,
+    EvaluateRequest,
     data::Split,
     metrics::ThresholdRule,
     predict::UNTRAINED,
@@ -203,16 +203,13 @@ impl Evaluate {
         ui: &mut Ui,
     ) -> anyhow::Result<()> {
         let started = Instant::now();
-        let report = watch::score(request, interrupt, ui)?;
+        let report = &watch::score(request, interrupt, ui)?;
         ui.note(&format!(
             "{} images scored in {:.1} s",
             report.evaluation.scores.images,
             started.elapsed().as_secs_f64()
         ));
-        self.print(&report, request.report.as_deref(), ui)
-    }
-
-    fn print(&self, report: &Report, folder: Option<&Path>, ui: &mut Ui) -> anyhow::Result<()> {
+        let folder = request.report.as_deref();
         if self.json {
             ui.print(&document(report, folder)?.to_string());
         } else {
