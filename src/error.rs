@@ -95,6 +95,26 @@ impl Error {
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::File { action, path: path.to_owned(), source }
     }
+
+    /// A dataset at `path` that cannot be used as it is.
+    pub(crate) fn data(path: &Path, problem: impl Into<String>, remedy: &str) -> Self {
+        Self::Data { path: path.to_owned(), problem: problem.into(), remedy: remedy.to_owned() }
+    }
+
+    /// An image or mask at `path` that cannot be used.
+    pub(crate) fn image(path: &Path, problem: impl Into<String>, remedy: &str) -> Self {
+        Self::Image { path: path.to_owned(), problem: problem.into(), remedy: remedy.to_owned() }
+    }
+
+    /// A weight file at `path` that cannot be used.
+    pub(crate) fn weights(path: &Path, problem: impl Into<String>, remedy: &str) -> Self {
+        Self::Weights { path: path.to_owned(), problem: problem.into(), remedy: remedy.to_owned() }
+    }
+
+    /// A run directory at `path` that cannot be used.
+    pub(crate) fn run(path: &Path, problem: impl Into<String>, remedy: &str) -> Self {
+        Self::Run { path: path.to_owned(), problem: problem.into(), remedy: remedy.to_owned() }
+    }
 }
 
 fn one_per_line(title: &str, items: &[String]) -> String {

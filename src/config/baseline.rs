@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Require;
+use super::Problems;
 
-/// Attention of Deep MIL, see `docs/method.md` §7.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DeepMilConfig {
-    /// Hidden units that attention is computed from.
-    pub width: usize,
-    /// Whether a sigmoid gate multiplies the hidden units.
-    pub gated: bool,
-    /// From how much attention on a pixel is foreground.
-    pub cut: AttentionCut,
+settings! {
+    /// Attention of Deep MIL, see `docs/method.md` §7.
+    pub struct DeepMilConfig {
+        /// Hidden units that attention is computed from.
+        pub width: usize = 128,
+        /// Whether a sigmoid gate multiplies the hidden units.
+        pub gated: bool = false,
+        /// From how much attention on a pixel is foreground.
+        pub cut: AttentionCut = AttentionCut::Uniform,
+    }
 }
 
 /// From how much attention on a pixel is foreground.
@@ -26,12 +26,12 @@ pub enum AttentionCut {
     Legacy,
 }
 
-/// Which layer Grad-CAM, Grad-CAM++ and LayerCAM read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct GradCamConfig {
-    /// The stage of the backbone whose features are weighed.
-    pub stage: Stage,
+settings! {
+    /// Which layer Grad-CAM, Grad-CAM++ and LayerCAM read.
+    pub struct GradCamConfig {
+        /// The stage of the backbone whose features are weighed.
+        pub stage: Stage = Stage::Layer4,
+    }
 }
 
 /// A stage of the backbone.
@@ -45,14 +45,14 @@ pub enum Stage {
     Layer4,
 }
 
-/// The network of full supervision, see `docs/method.md` §7.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct UnetConfig {
-    /// Channels at full resolution; each halving of the resolution doubles them.
-    pub width: usize,
-    /// How often the resolution is halved.
-    pub depth: usize,
+settings! {
+    /// The network of full supervision, see `docs/method.md` §7.
+    pub struct UnetConfig {
+        /// Channels at full resolution; each halving of the resolution doubles them.
+        pub width: usize = 16,
+        /// How often the resolution is halved.
+        pub depth: usize = 5,
+    }
 }
 
 impl Stage {
@@ -66,32 +66,14 @@ impl Stage {
 }
 
 impl DeepMilConfig {
-    pub(super) fn check(&self, require: &mut Require<'_>) {
-        require((1..=4096).contains(&self.width), "deep_mil.width", "must be in [1, 4096]");
+    pub(super) fn check(&self, problems: &mut Problems) {
+        problems.require_within(1..=4096, self.width, "deep_mil.width");
     }
 }
 
 impl UnetConfig {
-    pub(super) fn check(&self, require: &mut Require<'_>) {
-        require((1..=256).contains(&self.width), "unet.width", "must be in [1, 256]");
-        require((1..=5).contains(&self.depth), "unet.depth", "must be in [1, 5]");
-    }
-}
-
-impl Default for DeepMilConfig {
-    fn default() -> Self {
-        Self { width: 128, gated: false, cut: AttentionCut::Uniform }
-    }
-}
-
-impl Default for GradCamConfig {
-    fn default() -> Self {
-        Self { stage: Stage::Layer4 }
-    }
-}
-
-impl Default for UnetConfig {
-    fn default() -> Self {
-        Self { width: 16, depth: 5 }
+    pub(super) fn check(&self, problems: &mut Problems) {
+        problems.require_within(1..=256, self.width, "unet.width");
+        problems.require_within(1..=5, self.depth, "unet.depth");
     }
 }

@@ -7,6 +7,28 @@
 //! flags (laid over by the binary). The merged tree is written into the run
 //! directory, so `config.toml` beside the weights always says what really ran.
 
+/// Declares a group of settings, each beside its default; without one, that of its type is meant.
+macro_rules! settings {
+    ($(#[$about:meta])* pub struct $group:ident {
+        $($(#[$meaning:meta])* pub $key:ident: $kind:ty $(= $default:expr)?,)*
+    }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $group {
+            $($(#[$meaning])* pub $key: $kind,)*
+        }
+
+        impl Default for $group {
+            fn default() -> Self {
+                Self { $($key: settings!(@default $($default)?),)* }
+            }
+        }
+    };
+    (@default $default:expr) => { $default };
+    (@default) => { Default::default() };
+}
+
 mod baseline;
 mod experiment;
 mod method;
@@ -14,7 +36,11 @@ mod model;
 mod probe;
 mod train;
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt::Display,
+    ops::{Bound, RangeBounds},
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -36,83 +62,117 @@ pub use self::{
     train::{Keep, OptimizerConfig, Rule, Tie, TrainConfig},
 };
 
-/// Notes a violated rule: whether it holds, the key, what is wrong with it.
-type Require<'a> = dyn FnMut(bool, &str, &str) + 'a;
+/// The rules that settings violate.
+#[derive(Default)]
+struct Problems(Vec<String>);
 
-/// Everything that decides the outcome of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// What is trained: one of [`method::NAMES`](crate::method::NAMES).
-    pub method: String,
-    /// Root of every random stream; equal seeds give equal runs.
-    pub seed: u64,
-    /// Whose reading of the method runs.
-    pub semantics: Semantics,
-    /// What is read from the dataset.
-    pub data: DataConfig,
-    /// How an image becomes the network's input.
-    pub preprocess: PreprocessConfig,
-    /// How training images are varied.
-    pub augment: AugmentConfig,
-    /// The network.
-    pub model: ModelConfig,
-    /// How class maps become scores.
-    pub pool: PoolConfig,
-    /// How class maps become a mask.
-    pub mask: MaskConfig,
-    /// How foreground that was found is erased, so that the localizer finds more.
-    pub erase: EraseConfig,
-    /// What is minimized.
-    pub loss: LossConfig,
-    /// Attention of Deep MIL.
-    pub deep_mil: DeepMilConfig,
-    /// Which layer Grad-CAM and its kin read.
-    pub grad_cam: GradCamConfig,
-    /// Heads on frozen features.
-    pub probe: ProbeConfig,
-    /// The network of full supervision.
-    pub unet: UnetConfig,
-    /// How long to learn and which epoch to keep.
-    pub train: TrainConfig,
-    /// How weights are updated.
-    pub optimizer: OptimizerConfig,
+impl Problems {
+    /// Notes what is wrong with a setting, unless a rule holds.
+    fn require(&mut self, holds: bool, key: &str, reason: &str) {
+        if !holds {
+            self.0.push(format!("`{key}` {reason}"));
+        }
+    }
+
+    fn require_within<T: PartialOrd + Display>(
+        &mut self,
+        range: impl RangeBounds<T>,
+        value: T,
+        key: &str,
+    ) {
+        let (Bound::Included(low), Bound::Included(high) | Bound::Excluded(high)) =
+            (range.start_bound(), range.end_bound())
+        else {
+            unreachable!("settings are bounded from below and above");
+        };
+        let end = if matches!(range.end_bound(), Bound::Included(_)) { "]" } else { ")" };
+        self.require(range.contains(&value), key, &format!("must be in [{low}, {high}{end}"));
+    }
+
+    fn require_positive(&mut self, value: f64, key: &str) {
+        self.require(value > 0.0 && value.is_finite(), key, "must be positive");
+    }
+
+    fn require_at_least(&mut self, least: f64, value: f64, key: &str) {
+        let holds = value >= least && value.is_finite();
+        self.require(holds, key, &format!("must be at least {least}"));
+    }
 }
 
-/// What is read from the dataset, see `docs/data.md`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DataConfig {
-    /// What counts as foreground in a mask file; by default each layout's own rule.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mask_rule: Option<MaskRule>,
-    /// Whether pictures in class folders that are named like masks (`x_mask.png`) are masks.
-    pub mask_names: bool,
-    /// Share of each class that becomes the validation split when the dataset has none; 0 leaves
-    /// all images to training.
-    pub valid_fraction: f64,
-    /// Images above this many megapixels are refused before they are decoded.
-    pub max_megapixels: u32,
-    /// Memory for decoded images kept from one epoch to the next, in MiB; 0 keeps none.
-    pub cache_mib: usize,
+settings! {
+    /// Everything that decides the outcome of a run.
+    pub struct Config {
+        /// What is trained: one of [`method::NAMES`](crate::method::NAMES).
+        pub method: String = "minmax".to_owned(),
+        /// Root of every random stream; equal seeds give equal runs.
+        pub seed: u64 = 0,
+        /// Whose reading of the method runs.
+        pub semantics: Semantics,
+        /// What is read from the dataset.
+        pub data: DataConfig,
+        /// How an image becomes the network's input.
+        pub preprocess: PreprocessConfig,
+        /// How training images are varied.
+        pub augment: AugmentConfig,
+        /// The network.
+        pub model: ModelConfig,
+        /// How class maps become scores.
+        pub pool: PoolConfig,
+        /// How class maps become a mask.
+        pub mask: MaskConfig,
+        /// How foreground that was found is erased, so that the localizer finds more.
+        pub erase: EraseConfig,
+        /// What is minimized.
+        pub loss: LossConfig,
+        /// Attention of Deep MIL.
+        pub deep_mil: DeepMilConfig,
+        /// Which layer Grad-CAM and its kin read.
+        pub grad_cam: GradCamConfig,
+        /// Heads on frozen features.
+        pub probe: ProbeConfig,
+        /// The network of full supervision.
+        pub unet: UnetConfig,
+        /// How long to learn and which epoch to keep.
+        pub train: TrainConfig,
+        /// How weights are updated.
+        pub optimizer: OptimizerConfig,
+    }
 }
 
-/// How an image becomes the network's input, see `docs/data.md`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PreprocessConfig {
-    /// Mean and spread that pixel values are brought to.
-    pub normalization: Normalization,
-    /// Images whose short side is below this are enlarged to it; 0 leaves them alone.
-    pub upscale_short_side: u32,
-    /// Images whose short side is above this are shrunk to it; 0 leaves them alone.
-    pub shrink_short_side: u32,
-    /// Reflected border added on each side for training, as a fraction of height and width.
-    pub train_padding: f64,
-    /// Side of the square training crop, in pixels.
-    pub crop: u32,
-    /// Images are padded to a multiple of this for evaluation, by reflection.
-    pub eval_multiple: u32,
+settings! {
+    /// What is read from the dataset, see `docs/data.md`.
+    pub struct DataConfig {
+        /// What counts as foreground in a mask file; by default each layout's own rule.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub mask_rule: Option<MaskRule> = None,
+        /// Whether pictures in class folders that are named like masks (`x_mask.png`) are masks.
+        pub mask_names: bool = true,
+        /// Share of each class that becomes the validation split when the dataset has none; 0
+        /// leaves all images to training.
+        pub valid_fraction: f64 = 0.2,
+        /// Images above this many megapixels are refused before they are decoded.
+        pub max_megapixels: u32 = 200,
+        /// Memory for decoded images kept from one epoch to the next, in MiB; 0 keeps none.
+        pub cache_mib: usize = 1024,
+    }
+}
+
+settings! {
+    /// How an image becomes the network's input, see `docs/data.md`.
+    pub struct PreprocessConfig {
+        /// Mean and spread that pixel values are brought to.
+        pub normalization: Normalization = Normalization::Half,
+        /// Images whose short side is below this are enlarged to it; 0 leaves them alone.
+        pub upscale_short_side: u32 = 500,
+        /// Images whose short side is above this are shrunk to it; 0 leaves them alone.
+        pub shrink_short_side: u32 = 0,
+        /// Reflected border added on each side for training, as a fraction of height and width.
+        pub train_padding: f64 = 0.0,
+        /// Side of the square training crop, in pixels.
+        pub crop: u32 = 480,
+        /// Images are padded to a multiple of this for evaluation, by reflection.
+        pub eval_multiple: u32 = 32,
+    }
 }
 
 /// Mean and spread that pixel values in `[0, 1]` are brought to.
@@ -125,27 +185,27 @@ pub enum Normalization {
     Imagenet,
 }
 
-/// How training images are varied; 0 and absent switch a variation off.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AugmentConfig {
-    /// Probability of mirroring left and right.
-    pub horizontal_flip: f64,
-    /// Probability of mirroring top and bottom.
-    pub vertical_flip: f64,
-    /// Whether to turn by a random multiple of 90°.
-    pub quarter_turns: bool,
-    /// Brightness factor is drawn from `1 ± brightness`.
-    pub brightness: f64,
-    /// Contrast factor is drawn from `1 ± contrast`.
-    pub contrast: f64,
-    /// Saturation factor is drawn from `1 ± saturation`.
-    pub saturation: f64,
-    /// Hue shift is drawn from `± hue`, in turns of the colour circle.
-    pub hue: f64,
-    /// Random rotation, shear and scaling about the centre.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub affine: Option<AffineConfig>,
+settings! {
+    /// How training images are varied; 0 and absent switch a variation off.
+    pub struct AugmentConfig {
+        /// Probability of mirroring left and right.
+        pub horizontal_flip: f64 = 0.5,
+        /// Probability of mirroring top and bottom.
+        pub vertical_flip: f64 = 0.0,
+        /// Whether to turn by a random multiple of 90°.
+        pub quarter_turns: bool = false,
+        /// Brightness factor is drawn from `1 ± brightness`.
+        pub brightness: f64 = 0.0,
+        /// Contrast factor is drawn from `1 ± contrast`.
+        pub contrast: f64 = 0.0,
+        /// Saturation factor is drawn from `1 ± saturation`.
+        pub saturation: f64 = 0.0,
+        /// Hue shift is drawn from `± hue`, in turns of the colour circle.
+        pub hue: f64 = 0.0,
+        /// Random rotation, shear and scaling about the centre.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub affine: Option<AffineConfig> = None,
+    }
 }
 
 /// Random rotation, shear and scaling about the centre.
@@ -194,12 +254,7 @@ impl Config {
     ///
     /// Call it on the merged tree: a flag can break what the file got right.
     pub fn check(&self) -> Result<()> {
-        let mut problems = Vec::new();
-        let mut require = |holds: bool, key: &str, reason: &str| {
-            if !holds {
-                problems.push(format!("`{key}` {reason}"));
-            }
-        };
+        let mut problems = Problems::default();
         // Spelled out so that a stage added above and forgotten here does not compile.
         let Self {
             method: _,
@@ -220,27 +275,27 @@ impl Config {
             train,
             optimizer,
         } = self;
-        data.check(&mut require);
-        preprocess.check(&mut require);
-        augment.check(&mut require);
-        model.check(&mut require);
-        pool.check(&mut require);
-        mask.check(&mut require);
-        erase.check(&mut require);
-        loss.check(mask, &mut require);
-        deep_mil.check(&mut require);
-        probe.check(&mut require);
-        unet.check(&mut require);
-        train.check(&mut require);
-        optimizer.check(&mut require);
+        data.check(&mut problems);
+        preprocess.check(&mut problems);
+        augment.check(&mut problems);
+        model.check(&mut problems);
+        pool.check(&mut problems);
+        mask.check(&mut problems);
+        erase.check(&mut problems);
+        loss.check(mask, &mut problems);
+        deep_mil.check(&mut problems);
+        probe.check(&mut problems);
+        unet.check(&mut problems);
+        train.check(&mut problems);
+        optimizer.check(&mut problems);
         let cells = (f64::from(preprocess.crop) * model.classifier_scale) as usize;
-        require(
+        problems.require(
             cells > model.output_stride,
             "preprocess.crop",
             "is too small: the classifier's last map would be a single cell, too few for batch \
              norm; enlarge it, or lower `model.output_stride` or raise `model.classifier_scale`",
         );
-        if problems.is_empty() { Ok(()) } else { Err(Error::Setting(problems)) }
+        if problems.0.is_empty() { Ok(()) } else { Err(Error::Setting(problems.0)) }
     }
 }
 
@@ -251,10 +306,9 @@ impl DataConfig {
         OpenOptions { layout, images, mask_rule, no_mask_names: !mask_names }
     }
 
-    fn check(&self, require: &mut Require<'_>) {
-        let fraction = self.valid_fraction;
-        require((0.0..1.0).contains(&fraction), "data.valid_fraction", "must be in [0, 1)");
-        require(self.max_megapixels > 0, "data.max_megapixels", "must be at least 1");
+    fn check(&self, problems: &mut Problems) {
+        problems.require_within(0.0..1.0, self.valid_fraction, "data.valid_fraction");
+        problems.require_at_least(1.0, self.max_megapixels.into(), "data.max_megapixels");
     }
 }
 
@@ -264,25 +318,19 @@ impl PreprocessConfig {
         Self { upscale_short_side: 0, shrink_short_side: 0, eval_multiple: 1, ..Self::default() }
     }
 
-    fn check(&self, require: &mut Require<'_>) {
-        require(self.crop >= 32, "preprocess.crop", "must be at least 32 pixels");
-        require(self.crop <= 16_384, "preprocess.crop", "must be at most 16384 pixels");
-        let padding = self.train_padding;
+    fn check(&self, problems: &mut Problems) {
+        let Self { upscale_short_side: upscale, shrink_short_side: shrink, .. } = *self;
+        problems.require(self.crop >= 32, "preprocess.crop", "must be at least 32 pixels");
+        for (side, key) in
+            [(self.crop, "preprocess.crop"), (upscale, "preprocess.upscale_short_side")]
+        {
+            problems.require(side <= 16_384, key, "must be at most 16384 pixels");
+        }
         // Reflection does not repeat the edge: at most one pixel less than the image fits.
-        require((0.0..=0.9).contains(&padding), "preprocess.train_padding", "must be in [0, 0.9]");
-        require(
-            (1..=4096).contains(&self.eval_multiple),
-            "preprocess.eval_multiple",
-            "must be in [1, 4096]",
-        );
-        require(
-            self.upscale_short_side <= 16_384,
-            "preprocess.upscale_short_side",
-            "must be at most 16384 pixels",
-        );
-        let shrink = self.shrink_short_side;
-        require(
-            shrink == 0 || shrink >= self.upscale_short_side.max(1),
+        problems.require_within(0.0..=0.9, self.train_padding, "preprocess.train_padding");
+        problems.require_within(1..=4096, self.eval_multiple, "preprocess.eval_multiple");
+        problems.require(
+            shrink == 0 || shrink >= upscale.max(1),
             "preprocess.shrink_short_side",
             "must not be below `preprocess.upscale_short_side`",
         );
@@ -290,94 +338,21 @@ impl PreprocessConfig {
 }
 
 impl AugmentConfig {
-    fn check(&self, require: &mut Require<'_>) {
-        let unit = 0.0..=1.0;
-        require(
-            unit.contains(&self.horizontal_flip),
-            "augment.horizontal_flip",
-            "must be in [0, 1]",
-        );
-        require(unit.contains(&self.vertical_flip), "augment.vertical_flip", "must be in [0, 1]");
-        require(unit.contains(&self.brightness), "augment.brightness", "must be in [0, 1]");
-        require(unit.contains(&self.contrast), "augment.contrast", "must be in [0, 1]");
-        require(unit.contains(&self.saturation), "augment.saturation", "must be in [0, 1]");
-        require((0.0..=0.5).contains(&self.hue), "augment.hue", "must be in [0, 0.5]");
+    fn check(&self, problems: &mut Problems) {
+        problems.require_within(0.0..=1.0, self.horizontal_flip, "augment.horizontal_flip");
+        problems.require_within(0.0..=1.0, self.vertical_flip, "augment.vertical_flip");
+        problems.require_within(0.0..=1.0, self.brightness, "augment.brightness");
+        problems.require_within(0.0..=1.0, self.contrast, "augment.contrast");
+        problems.require_within(0.0..=1.0, self.saturation, "augment.saturation");
+        problems.require_within(0.0..=0.5, self.hue, "augment.hue");
         if let Some(AffineConfig { degrees, shear, scale: [low, high] }) = self.affine {
-            require(
-                (0.0..=180.0).contains(&degrees),
-                "augment.affine.degrees",
-                "must be in [0, 180]",
-            );
-            require((0.0..=60.0).contains(&shear), "augment.affine.shear", "must be in [0, 60]");
-            require(
+            problems.require_within(0.0..=180.0, degrees, "augment.affine.degrees");
+            problems.require_within(0.0..=60.0, shear, "augment.affine.shear");
+            problems.require(
                 0.0 < low && low <= high && high.is_finite(),
                 "augment.affine.scale",
                 "must be two positive numbers, the smaller first",
             );
-        }
-    }
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            method: "minmax".to_owned(),
-            seed: 0,
-            semantics: Semantics::default(),
-            data: DataConfig::default(),
-            preprocess: PreprocessConfig::default(),
-            augment: AugmentConfig::default(),
-            model: ModelConfig::default(),
-            pool: PoolConfig::default(),
-            mask: MaskConfig::default(),
-            erase: EraseConfig::default(),
-            loss: LossConfig::default(),
-            deep_mil: DeepMilConfig::default(),
-            grad_cam: GradCamConfig::default(),
-            probe: ProbeConfig::default(),
-            unet: UnetConfig::default(),
-            train: TrainConfig::default(),
-            optimizer: OptimizerConfig::default(),
-        }
-    }
-}
-
-impl Default for DataConfig {
-    fn default() -> Self {
-        Self {
-            mask_rule: None,
-            mask_names: true,
-            valid_fraction: 0.2,
-            max_megapixels: 200,
-            cache_mib: 1024,
-        }
-    }
-}
-
-impl Default for PreprocessConfig {
-    fn default() -> Self {
-        Self {
-            normalization: Normalization::Half,
-            upscale_short_side: 500,
-            shrink_short_side: 0,
-            train_padding: 0.0,
-            crop: 480,
-            eval_multiple: 32,
-        }
-    }
-}
-
-impl Default for AugmentConfig {
-    fn default() -> Self {
-        Self {
-            horizontal_flip: 0.5,
-            vertical_flip: 0.0,
-            quarter_turns: false,
-            brightness: 0.0,
-            contrast: 0.0,
-            saturation: 0.0,
-            hue: 0.0,
-            affine: None,
         }
     }
 }

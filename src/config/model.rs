@@ -2,26 +2,26 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Require;
+use super::Problems;
 
-/// The backbone that both heads share, see `docs/method.md` §1.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ModelConfig {
-    /// Depth of the residual network.
-    pub backbone: Backbone,
-    /// The first convolutions.
-    pub stem: Stem,
-    /// Pixels of input per cell of the last map: 32, or 16 and 8 by dilation.
-    pub output_stride: usize,
-    /// Which passes move the running statistics of batch norm.
-    pub statistics: Statistics,
-    /// Whether the statistics are measured afresh on the training set when training ends.
-    pub recalibrate: bool,
-    /// Side of the classifier's input as a fraction of the localizer's.
-    pub classifier_scale: f64,
-    /// What computes the layers on the processor.
-    pub kernels: Kernels,
+settings! {
+    /// The backbone that both heads share, see `docs/method.md` §1.
+    pub struct ModelConfig {
+        /// Depth of the residual network.
+        pub backbone: Backbone = Backbone::Resnet101,
+        /// The first convolutions.
+        pub stem: Stem = Stem::Deep,
+        /// Pixels of input per cell of the last map: 32, or 16 and 8 by dilation.
+        pub output_stride: usize = 32,
+        /// Which passes move the running statistics of batch norm.
+        pub statistics: Statistics = Statistics::All,
+        /// Whether the statistics are measured afresh on the training set when training ends.
+        pub recalibrate: bool = false,
+        /// Side of the classifier's input as a fraction of the localizer's.
+        pub classifier_scale: f64 = 0.5,
+        /// What computes the layers on the processor.
+        pub kernels: Kernels = Kernels::Fused,
+    }
 }
 
 /// Depth of the residual network.
@@ -74,22 +74,22 @@ pub enum Kernels {
     Composed,
 }
 
-/// How class maps become scores, see `docs/method.md` §2.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PoolConfig {
-    /// Maps averaged into the map of each class.
-    pub maps_per_class: usize,
-    /// Highest cells averaged into a class's score.
-    pub top: Cells,
-    /// Lowest cells averaged as evidence against the class.
-    pub bottom: Cells,
-    /// Weight of the evidence against; 0 leaves it out.
-    pub bottom_weight: f64,
-    /// r of log-sum-exp pooling: 0 tends to the mean, ∞ to the maximum.
-    pub sharpness: f64,
-    /// Probability that a sorted cell is dropped in training.
-    pub dropout: f64,
+settings! {
+    /// How class maps become scores, see `docs/method.md` §2.
+    pub struct PoolConfig {
+        /// Maps averaged into the map of each class.
+        pub maps_per_class: usize = 5,
+        /// Highest cells averaged into a class's score.
+        pub top: Cells = Cells::Fraction(0.09),
+        /// Lowest cells averaged as evidence against the class.
+        pub bottom: Cells = Cells::Fraction(0.09),
+        /// Weight of the evidence against; 0 leaves it out.
+        pub bottom_weight: f64 = 0.0,
+        /// r of log-sum-exp pooling: 0 tends to the mean, ∞ to the maximum.
+        pub sharpness: f64 = 10.0,
+        /// Probability that a sorted cell is dropped in training.
+        pub dropout: f64 = 0.75,
+    }
 }
 
 /// A number of cells: an integer counts them, a fraction is of the whole map.
@@ -102,26 +102,26 @@ pub enum Cells {
     Fraction(f64),
 }
 
-/// How the localizer's maps become a mask, see `docs/method.md` §3.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MaskConfig {
-    /// What decides which pixels are foreground.
-    pub rule: Decision,
-    /// What the maps of all classes together say of a place.
-    pub evidence: Evidence,
-    /// σ′: the normalized score that becomes a mask value of one half.
-    pub threshold: f64,
-    /// ω: how sharply the mask turns from background to foreground.
-    pub steepness: f64,
-    /// Percentile of the map that is brought to 0; 0 is the minimum.
-    pub low_percentile: f64,
-    /// Percentile of the map that is brought to 1; 100 is the maximum.
-    pub high_percentile: f64,
-    /// Where the cells of a map lie in the image.
-    pub alignment: Alignment,
-    /// Whether the classifier's losses reach the localizer through the mask.
-    pub gradient: MaskGradient,
+settings! {
+    /// How the localizer's maps become a mask, see `docs/method.md` §3.
+    pub struct MaskConfig {
+        /// What decides which pixels are foreground.
+        pub rule: Decision = Decision::Method,
+        /// What the maps of all classes together say of a place.
+        pub evidence: Evidence = Evidence::Auto,
+        /// σ′: the normalized score that becomes a mask value of one half.
+        pub threshold: f64 = 0.5,
+        /// ω: how sharply the mask turns from background to foreground.
+        pub steepness: f64 = 8.0,
+        /// Percentile of the map that is brought to 0; 0 is the minimum.
+        pub low_percentile: f64 = 0.0,
+        /// Percentile of the map that is brought to 1; 100 is the maximum.
+        pub high_percentile: f64 = 100.0,
+        /// Where the cells of a map lie in the image.
+        pub alignment: Alignment = Alignment::Corners,
+        /// Whether the classifier's losses reach the localizer through the mask.
+        pub gradient: MaskGradient = MaskGradient::Detached,
+    }
 }
 
 /// What decides which pixels are foreground.
@@ -212,92 +212,44 @@ impl Cells {
 }
 
 impl ModelConfig {
-    pub(super) fn check(&self, require: &mut Require<'_>) {
-        require(
-            matches!(self.output_stride, 8 | 16 | 32),
+    pub(super) fn check(&self, problems: &mut Problems) {
+        let Self { output_stride: stride, classifier_scale: scale, .. } = *self;
+        problems.require(
+            [8, 16, 32].contains(&stride),
             "model.output_stride",
             "must be 8, 16 or 32",
         );
-        let scale = self.classifier_scale;
-        require(scale > 0.0 && scale <= 1.0, "model.classifier_scale", "must be in (0, 1]");
+        let holds = scale > 0.0 && scale <= 1.0;
+        problems.require(holds, "model.classifier_scale", "must be in (0, 1]");
     }
 }
 
 impl PoolConfig {
-    pub(super) fn check(&self, require: &mut Require<'_>) {
-        require(
-            (1..=10_000).contains(&self.maps_per_class),
-            "pool.maps_per_class",
-            "must be from 1 to 10000",
-        );
+    pub(super) fn check(&self, problems: &mut Problems) {
+        problems.require_within(1..=10_000, self.maps_per_class, "pool.maps_per_class");
         for (cells, key) in [(self.top, "pool.top"), (self.bottom, "pool.bottom")] {
             let possible = match cells {
                 Cells::Count(count) => count > 0,
                 Cells::Fraction(share) => share > 0.0 && share <= 1.0,
             };
-            require(possible, key, "must be a positive count, or a fraction in (0, 1]");
+            problems.require(possible, key, "must be a positive count, or a fraction in (0, 1]");
         }
-        require(self.bottom_weight.is_finite(), "pool.bottom_weight", "must be a number");
-        let sharpness = self.sharpness;
-        require(sharpness > 0.0 && sharpness.is_finite(), "pool.sharpness", "must be positive");
-        require((0.0..1.0).contains(&self.dropout), "pool.dropout", "must be in [0, 1)");
+        problems.require(self.bottom_weight.is_finite(), "pool.bottom_weight", "must be a number");
+        problems.require_positive(self.sharpness, "pool.sharpness");
+        problems.require_within(0.0..1.0, self.dropout, "pool.dropout");
     }
 }
 
 impl MaskConfig {
-    pub(super) fn check(&self, require: &mut Require<'_>) {
-        require((0.0..=1.0).contains(&self.threshold), "mask.threshold", "must be in [0, 1]");
-        let steepness = self.steepness;
-        require(steepness > 0.0 && steepness.is_finite(), "mask.steepness", "must be positive");
-        require(
-            0.0 <= self.low_percentile
-                && self.low_percentile < self.high_percentile
-                && self.high_percentile <= 100.0,
+    pub(super) fn check(&self, problems: &mut Problems) {
+        problems.require_within(0.0..=1.0, self.threshold, "mask.threshold");
+        problems.require_positive(self.steepness, "mask.steepness");
+        let Self { low_percentile: low, high_percentile: high, .. } = *self;
+        problems.require(
+            0.0 <= low && low < high && high <= 100.0,
             "mask.low_percentile",
             "must be at least 0 and below `mask.high_percentile`, which is at most 100",
         );
-    }
-}
-
-impl Default for ModelConfig {
-    fn default() -> Self {
-        Self {
-            backbone: Backbone::Resnet101,
-            stem: Stem::Deep,
-            output_stride: 32,
-            statistics: Statistics::All,
-            recalibrate: false,
-            classifier_scale: 0.5,
-            kernels: Kernels::Fused,
-        }
-    }
-}
-
-impl Default for PoolConfig {
-    fn default() -> Self {
-        Self {
-            maps_per_class: 5,
-            top: Cells::Fraction(0.09),
-            bottom: Cells::Fraction(0.09),
-            bottom_weight: 0.0,
-            sharpness: 10.0,
-            dropout: 0.75,
-        }
-    }
-}
-
-impl Default for MaskConfig {
-    fn default() -> Self {
-        Self {
-            rule: Decision::Method,
-            evidence: Evidence::Auto,
-            threshold: 0.5,
-            steepness: 8.0,
-            low_percentile: 0.0,
-            high_percentile: 100.0,
-            alignment: Alignment::Corners,
-            gradient: MaskGradient::Detached,
-        }
     }
 }
 

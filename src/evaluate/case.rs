@@ -58,11 +58,7 @@ pub(super) fn score(task: &EvaluationTask<'_>, job: Job<'_>) -> Result<(Case, Im
         // The remedy here knows more than the one that may follow the first line.
         let problem = error.to_string();
         let problem = problem.lines().next().unwrap_or_default();
-        Error::Image {
-            path: origin.clone(),
-            problem: format!("unusable score map ({problem})"),
-            remedy: remedy.to_owned(),
-        }
+        Error::image(&origin, format!("unusable score map ({problem})"), remedy)
     };
     let ModelOutput { classifier, localizer, scores: mut map } = match output {
         Ok(output) => output,
@@ -93,14 +89,12 @@ pub(super) fn score(task: &EvaluationTask<'_>, job: Job<'_>) -> Result<(Case, Im
 fn saved(file: &Path, size: (usize, usize), max_megapixels: u32) -> Result<ModelOutput> {
     let map = npy::read(file, max_megapixels)?;
     if (map.width, map.height) != size {
-        return Err(Error::Image {
-            path: file.to_owned(),
-            problem: format!(
-                "score map is {}×{} but its image is {}×{}",
-                map.width, map.height, size.0, size.1
-            ),
-            remedy: "save score maps at the size of their image".to_owned(),
-        });
+        let (npy::Map { width, height, .. }, (columns, rows)) = (map, size);
+        return Err(Error::image(
+            file,
+            format!("score map is {width}×{height} but its image is {columns}×{rows}"),
+            "save score maps at the size of their image",
+        ));
     }
     Ok(ModelOutput { classifier: None, localizer: None, scores: map.values })
 }

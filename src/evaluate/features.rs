@@ -65,12 +65,11 @@ impl Features {
                 return Ok(Self { network: network.valid(), preprocess, device, name });
             }
         }
-        Err(Error::Weights {
-            path: path.to_owned(),
-            problem: "no residual network that features could be taken from".to_owned(),
-            remedy: "give the weights of one by `--weights`; `pinpoint weights` lists some"
-                .to_owned(),
-        })
+        Err(Error::weights(
+            path,
+            "no residual network that features could be taken from",
+            "give the weights of one by `--weights`; `pinpoint weights` lists some",
+        ))
     }
 
     /// What they are, for the protocol of a report.

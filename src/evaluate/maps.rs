@@ -45,24 +45,17 @@ pub(super) fn find(folder: &Path, samples: &[Sample]) -> Result<Vec<PathBuf>> {
 
 fn lacking(folder: &Path, samples: &[Sample], missing: &[&str]) -> Error {
     if !folder.is_dir() {
-        return Error::Data {
-            path: folder.to_owned(),
-            problem: "there is no such folder of score maps".to_owned(),
-            remedy: "give the folder that holds the `.npy` files".to_owned(),
-        };
+        let remedy = "give the folder that holds the `.npy` files";
+        return Error::data(folder, "there is no such folder of score maps", remedy);
     }
     let named: Vec<_> = missing.iter().take(NAMED).map(|id| format!("`{id}`")).collect();
     let rest = if missing.len() > NAMED { ", …" } else { "" };
-    Error::Data {
-        path: folder.to_owned(),
-        problem: format!(
-            "{} of {} images have no score map: {}{rest}",
-            missing.len(),
-            samples.len(),
-            named.join(", ")
-        ),
-        remedy: "name each map after its image, with the ending `.npy`".to_owned(),
-    }
+    let (lacking, all, named) = (missing.len(), samples.len(), named.join(", "));
+    Error::data(
+        folder,
+        format!("{lacking} of {all} images have no score map: {named}{rest}"),
+        "name each map after its image, with the ending `.npy`",
+    )
 }
 
 /// What a sample's map may be called: `a/1.npy`, `a/1.png.npy`, `1.npy`, `1.png.npy`.

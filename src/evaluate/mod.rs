@@ -32,7 +32,7 @@ use crate::{
         loader::{EvalImage, EvalImages},
     },
     error::{Error, Result},
-    metrics::{Bootstrap, Evaluation, Evaluator, ImageSummary, Protocol, Threshold, ThresholdRule},
+    metrics::{Bootstrap, Evaluation, Evaluator, Protocol, Threshold, ThresholdRule},
     ordered::Ordered,
     predict::Predictor,
     refine::Preset,
@@ -45,6 +45,16 @@ pub enum MapSource<'a> {
     Predictor(&'a Predictor),
     /// A folder of `.npy` files named after the samples, see [`map_names`].
     Maps(&'a Path),
+}
+
+impl<'a> MapSource<'a> {
+    /// The model; none where maps were saved.
+    pub fn predictor(self) -> Option<&'a Predictor> {
+        match self {
+            Self::Predictor(predictor) => Some(predictor),
+            Self::Maps(_) => None,
+        }
+    }
 }
 
 /// What is scored, and how.
@@ -80,7 +90,14 @@ pub fn evaluate<N: Send>(
     mut keep: impl FnMut(N) -> Result<()>,
 ) -> Result<Evaluation> {
     let samples = task.dataset.split(task.split);
-    let maps = task.maps(samples)?;
+    // The saved map of each sample; none if a model predicts.
+    let maps = match task.source {
+        MapSource::Predictor(_) => Vec::new(),
+        MapSource::Maps(folder) => maps::find(folder, samples)?,
+    };
+    let paths = samples.iter().map(|sample| sample.image.clone()).collect();
+    let limit = task.data.max_megapixels;
+    let images = EvalImages::new(paths, task.preprocess(), limit, task.workers);
     // An image that could not be read keeps its place in the order.
     let work = |job: Result<Job<'_>>| {
         let (case, summary) = score(task, job?)?;
@@ -90,20 +107,17 @@ pub fn evaluate<N: Send>(
     let mut problems = Problems::default();
     let workers = task.workers.max(1);
     Ordered::fed(workers, under_way(workers), &work, |scoring| {
-        let mut take = |outcome: thread::Result<Result<(ImageSummary, N)>>,
-                        problems: &mut Problems| {
+        let mut take = |outcome: thread::Result<Result<_>>, problems: &mut Problems| {
             match outcome.unwrap_or_else(|panic| resume_unwind(panic)) {
                 Ok((summary, seen)) => {
                     evaluator.accumulate(summary);
-                    keep(seen)
+                    keep(seen)?;
                 }
-                Err(error) => {
-                    problems.note(error);
-                    Ok(())
-                }
+                Err(error) => problems.note(error),
             }
+            Ok(())
         };
-        for (index, image) in task.images(samples).enumerate() {
+        for (index, image) in images.enumerate() {
             let sample = &samples[index];
             scoring.push(image.map(|image| task.job(index, image, sample, maps.get(index))));
             while let Some(outcome) = scoring.ready() {
@@ -144,10 +158,12 @@ pub fn tune(
         |_| Ok(()),
         |()| advance(),
     )?;
-    let best = sweep.sweep.best().ok_or_else(|| Error::Data {
-        path: task.dataset.root.clone(),
-        problem: format!("no image of the `{split}` split has a mask to tune a threshold on"),
-        remedy: "use a rule that needs no masks, such as `--threshold 0.5`".to_owned(),
+    let best = sweep.sweep.best().ok_or_else(|| {
+        Error::data(
+            &task.dataset.root,
+            format!("no image of the `{split}` split has a mask to tune a threshold on"),
+            "use a rule that needs no masks, such as `--threshold 0.5`",
+        )
     })?;
     Ok(rule.tuned(best))
 }
@@ -163,25 +179,10 @@ impl EvaluationTask<'_> {
         self.data.mask_rule.unwrap_or(self.dataset.mask_rule)
     }
 
-    /// The saved map of each sample; none if a model predicts.
-    fn maps(&self, samples: &[Sample]) -> Result<Vec<PathBuf>> {
-        match self.source {
-            MapSource::Predictor(_) => Ok(Vec::new()),
-            MapSource::Maps(folder) => maps::find(folder, samples),
-        }
-    }
-
-    fn images(&self, samples: &[Sample]) -> EvalImages {
-        let paths = samples.iter().map(|sample| sample.image.clone()).collect();
-        EvalImages::new(paths, self.preprocess(), self.data.max_megapixels, self.workers)
-    }
-
     /// How images are prepared; not at all where nothing is run on them.
     pub fn preprocess(&self) -> PreprocessConfig {
-        match self.source {
-            MapSource::Predictor(predictor) => predictor.preprocess().clone(),
-            MapSource::Maps(_) => PreprocessConfig::unchanged(),
-        }
+        let settings = self.source.predictor().map(|predictor| predictor.preprocess().clone());
+        settings.unwrap_or_else(PreprocessConfig::unchanged)
     }
 
     /// Images that are held at a time beside the one in the network: decoded ahead, and scored.

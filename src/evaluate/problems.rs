@@ -35,8 +35,8 @@ impl Problems {
 /// The first line of every problem, then every remedy once.
 fn lines(problems: &[Error]) -> Vec<String> {
     let texts: Vec<String> = problems.iter().map(with_cause).collect();
-    let mut lines: Vec<String> = Vec::new();
-    lines.extend(texts.iter().filter_map(|text| text.lines().next()).map(str::to_owned));
+    let mut lines: Vec<String> =
+        texts.iter().filter_map(|text| text.lines().next()).map(str::to_owned).collect();
     if problems.len() == MOST {
         lines.push("and there may be more".to_owned());
     }

@@ -94,11 +94,12 @@ impl Predictor {
             self.run(geometry.input(image, &normalizer), &geometry, options.class)
         } else {
             let large = LargeImage::new(image, geometry, &normalizer);
-            self.model.run_tiled(large, options.tiling).ok_or_else(|| Error::Image {
-                path: name.to_owned(),
-                problem: "this run's method must see images whole, and this one is too large"
-                    .to_owned(),
-                remedy: "shrink it, or raise `--tile` if there is memory for it".to_owned(),
+            self.model.run_tiled(large, options.tiling).ok_or_else(|| {
+                Error::image(
+                    name,
+                    "this run's method must see images whole, and this one is too large",
+                    "shrink it, or raise `--tile` if there is memory for it",
+                )
             })?
         };
         self.finish(image, name, output, options)
@@ -144,10 +145,9 @@ impl Predictor {
         let size = Size::of(image);
         let [height, width] = size.rows_columns();
         // What CRF and threshold take for granted, so that they need not be asked.
-        ScoreMap::new(width, height, &scores).map_err(|error| Error::Image {
-            path: name.to_owned(),
-            problem: format!("the network gives no usable scores ({error})"),
-            remedy: "train again".to_owned(),
+        ScoreMap::new(width, height, &scores).map_err(|error| {
+            let problem = format!("the network gives no usable scores ({error})");
+            Error::image(name, problem, "train again")
         })?;
         if let Some(params) = &options.crf {
             scores = refine_with(image, &scores, params)?;
@@ -168,17 +168,15 @@ impl Predictor {
 
     /// Refuses what no network could be run on.
     fn check(&self, name: &Path, size: Size, options: &PredictOptions) -> Result<()> {
-        let refuse = |problem: String, remedy: &str| {
-            Err(Error::Image { path: name.to_owned(), problem, remedy: remedy.to_owned() })
-        };
         if size.area() == 0 {
-            return refuse("the image has no pixels".to_owned(), "give another image");
+            return Err(Error::image(name, "the image has no pixels", "give another image"));
         }
         match options.class {
-            Some(class) if class >= self.classes.len() => refuse(
+            Some(class) if class >= self.classes.len() => Err(Error::image(
+                name,
                 format!("there is no class {class}: this run has {}", self.classes.len()),
                 "give the place of one of the run's classes, counted from 0",
-            ),
+            )),
             _ => Ok(()),
         }
     }

@@ -44,11 +44,8 @@ fn network<L: Learner>(
 ) -> Result<L::Network> {
     let (network, loaded) = weights::load(learner.blank(config, classes, device), path, arrays)?;
     if !loaded.missing.is_empty() {
-        return Err(Error::Weights {
-            path: path.to_owned(),
-            problem: format!("weights of an incomplete network ({loaded})"),
-            remedy: "give a run as `pinpoint train` wrote it".to_owned(),
-        });
+        let problem = format!("weights of an incomplete network ({loaded})");
+        return Err(Error::weights(path, problem, "give a run as `pinpoint train` wrote it"));
     }
     Ok(network.valid())
 }

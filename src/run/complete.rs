@@ -10,42 +10,31 @@ use crate::{
     model::weights,
 };
 
-/// What a complete run has.
-const PARTS: [&str; 2] = [CONFIG, BEST];
-
 impl RunDir {
     /// Opens a run to use it: it must be complete and not from the future.
     ///
     /// All that is missing is told at once.
     pub fn open(root: &Path) -> Result<Self> {
-        let unusable = |problem: String, remedy: &str| {
-            Err(Error::Run { path: root.to_owned(), problem, remedy: remedy.to_owned() })
-        };
         if !root.is_dir() {
-            let problem = "there is no such run directory".to_owned();
-            return unusable(problem, "give the directory that `pinpoint train --out` wrote");
+            let remedy = "give the directory that `pinpoint train --out` wrote";
+            return Err(Error::run(root, "there is no such run directory", remedy));
         }
-        let missing: Vec<String> = PARTS
-            .iter()
-            .filter(|part| !root.join(part).is_file())
-            .map(|part| format!("`{part}`"))
-            .collect();
+        let missing = [CONFIG, BEST].into_iter().filter(|part| !root.join(part).is_file());
+        let missing: Vec<String> = missing.map(|part| format!("`{part}`")).collect();
         if !missing.is_empty() {
-            return unusable(
+            return Err(Error::run(
+                root,
                 format!("the run is incomplete, without {}", missing.join(" and ")),
                 "let `pinpoint train --resume` finish it, or give a run directory",
-            );
+            ));
         }
-        if let Some(version) = version(&root.join(PARTS[1]))
-            && is_newer(&version, env!("CARGO_PKG_VERSION"))
+        const OURS: &str = env!("CARGO_PKG_VERSION");
+        if let Some(version) = version(&root.join(BEST))
+            && is_newer(&version, OURS)
         {
-            return unusable(
-                format!(
-                    "the run was written by pinpoint {version}, newer than this {}",
-                    env!("CARGO_PKG_VERSION")
-                ),
-                "update pinpoint",
-            );
+            let problem =
+                format!("the run was written by pinpoint {version}, newer than this {OURS}");
+            return Err(Error::run(root, problem, "update pinpoint"));
         }
         Ok(Self::at(root))
     }

@@ -1,38 +1,36 @@
 //! In what two settings differ.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use toml::{Table, Value};
+
 use crate::config::Config;
 
 /// The settings that differ, one per line.
 pub(crate) fn difference(before: &Config, now: &Config) -> Vec<String> {
     let leaves = |config: &Config| {
-        let mut leaves = Vec::new();
-        let table = toml::Table::try_from(config).expect("settings are plain data");
-        flatten("", &toml::Value::Table(table), &mut leaves);
+        let mut leaves = BTreeMap::new();
+        let table = Table::try_from(config).expect("settings are plain data");
+        flatten("", &table, &mut leaves);
         leaves
     };
     let (before, now) = (leaves(before), leaves(now));
-    let value = |list: &[(String, String)], key: &str| {
-        let found = list.iter().find(|(name, _)| name == key);
-        found.map_or_else(|| "unset".to_owned(), |(_, value)| value.clone())
-    };
-    let mut keys: Vec<&String> = before.iter().chain(&now).map(|(key, _)| key).collect();
-    keys.sort();
-    keys.dedup();
+    let keys: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     let changed = keys.into_iter().filter_map(|key| {
-        let (was, is) = (value(&before, key), value(&now, key));
+        let value = |leaves: &BTreeMap<String, String>| {
+            leaves.get(key).map_or_else(|| "unset".to_owned(), String::clone)
+        };
+        let (was, is) = (value(&before), value(&now));
         (was != is).then(|| format!("  `{key}` was {was}, is {is}"))
     });
     changed.collect()
 }
 
-fn flatten(prefix: &str, value: &toml::Value, leaves: &mut Vec<(String, String)>) {
-    match value {
-        toml::Value::Table(table) => {
-            for (key, value) in table {
-                let dot = if prefix.is_empty() { "" } else { "." };
-                flatten(&format!("{prefix}{dot}{key}"), value, leaves);
-            }
+fn flatten(prefix: &str, table: &Table, leaves: &mut BTreeMap<String, String>) {
+    for (key, value) in table {
+        match value {
+            Value::Table(group) => flatten(&format!("{prefix}{key}."), group, leaves),
+            leaf => drop(leaves.insert(format!("{prefix}{key}"), leaf.to_string())),
         }
-        leaf => leaves.push((prefix.to_owned(), leaf.to_string())),
     }
 }

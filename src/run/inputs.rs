@@ -103,10 +103,7 @@ impl Inputs {
         let images: Vec<&Path> = samples().map(|sample| sample.image.as_path()).collect();
         let masks: Vec<&Path> = samples().flat_map(masks_of).collect();
         let images = Fingerprint::of(&images, every_byte)?;
-        let masks = match masks.is_empty() {
-            true => None,
-            false => Some(Fingerprint::of(&masks, every_byte)?),
-        };
+        let masks = (!masks.is_empty()).then(|| Fingerprint::of(&masks, every_byte)).transpose()?;
         Ok(Self { weights, images, masks, data: None })
     }
 
@@ -143,23 +140,21 @@ impl Fingerprint {
 
 /// What a file is known again by: its length, and the digest of its bytes or of a sample of them.
 pub(crate) fn content_of(path: &Path, every_byte: bool) -> Result<(u64, String)> {
-    let (length, digest) = digest_of(path, every_byte).map_err(Error::file("read", path))?;
-    Ok((length, digest.hex()))
-}
-
-fn digest_of(path: &Path, every_byte: bool) -> io::Result<(u64, Digest)> {
-    let mut file = regular::open(path)?;
-    let length = file.metadata()?.len();
-    let mut digest = Digest::default();
-    if every_byte || length <= 3 * SAMPLE {
-        digest.add_all(file)?;
-        return Ok((length, digest));
-    }
-    for place in [0, length / 2, length - SAMPLE] {
-        file.seek(SeekFrom::Start(place))?;
-        digest.add_all(file.by_ref().take(SAMPLE))?;
-    }
-    Ok((length, digest))
+    let read = || {
+        let mut file = regular::open(path)?;
+        let length = file.metadata()?.len();
+        let mut digest = Digest::default();
+        if every_byte || length <= 3 * SAMPLE {
+            digest.add_all(file)?;
+            return Ok((length, digest.hex()));
+        }
+        for place in [0, length / 2, length - SAMPLE] {
+            file.seek(SeekFrom::Start(place))?;
+            digest.add_all(file.by_ref().take(SAMPLE))?;
+        }
+        Ok((length, digest.hex()))
+    };
+    read().map_err(Error::file("read", path))
 }
 
 impl RunDir {
@@ -170,10 +165,9 @@ impl RunDir {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             outcome => outcome.map_err(Error::file("read", &path))?,
         };
-        serde_json::from_str(&text).map(Some).map_err(|error| Error::Run {
-            path,
-            problem: format!("unreadable record of what the run was started from ({error})"),
-            remedy: "restore the file, or start a new run in another `--out`".to_owned(),
+        serde_json::from_str(&text).map(Some).map_err(|error| {
+            let problem = format!("unreadable record of what the run was started from ({error})");
+            Error::run(&path, problem, "restore the file, or start a new run in another `--out`")
         })
     }
 
@@ -192,38 +186,32 @@ impl RunDir {
             return Inputs::of(dataset, masks_of, weights, every_byte);
         };
         let now = Inputs::of(dataset, masks_of, weights, before.images.every_byte)?;
-        let refuse = |problem: String, remedy: &str| {
-            Err(Error::Run { path: self.root.clone(), problem, remedy: remedy.to_owned() })
-        };
+        let refuse = |problem: &str, remedy| Err(Error::run(&self.root, problem, remedy));
         if now.images != before.images {
             return refuse(
-                "the images have changed since the run was started: same names, other content"
-                    .to_owned(),
+                "the images have changed since the run was started: same names, other content",
                 "put the old images back, or start a new run in another `--out`",
             );
         }
         if before.masks.is_some() && now.masks != before.masks {
             return refuse(
-                "the masks that it learns from have changed since the run was started".to_owned(),
+                "the masks that it learns from have changed since the run was started",
                 "put the old masks back, or start a new run in another `--out`",
             );
         }
         match (&before.weights, &now.weights) {
-            (Some(old), Some(new)) if old.sha256 != new.sha256 => refuse(
-                format!(
-                    "the run was started from other weights (`{}`, SHA-256 {})",
-                    old.name, old.sha256
-                ),
+            (Some(WeightFile { name, sha256, .. }), Some(new)) if *sha256 != new.sha256 => refuse(
+                &format!("the run was started from other weights (`{name}`, SHA-256 {sha256})"),
                 "give the weights it was started from, or none",
             ),
             (None, Some(_)) => refuse(
-                "the run was started from drawn weights, not from a weight file".to_owned(),
+                "the run was started from drawn weights, not from a weight file",
                 "resume without `--weights`, or start a new run in another `--out`",
             ),
-            (Some(old), None) if !self.checkpoint().exists() => refuse(
-                format!(
-                    "the run was stopped before it had loaded its weights (`{}`, SHA-256 {})",
-                    old.name, old.sha256
+            (Some(WeightFile { name, sha256, .. }), None) if !self.checkpoint().exists() => refuse(
+                &format!(
+                    "the run was stopped before it had loaded its weights (`{name}`, SHA-256 \
+                     {sha256})"
                 ),
                 "resume with the `--weights` it was started from",
             ),

@@ -35,13 +35,12 @@ impl Lock {
         let file = file.map_err(Error::file("create", &path))?;
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             let holder = Holder::read(root).map_or_else(String::new, |it| format!(" ({it})"));
-            return Err(Error::Run {
-                path: root.to_owned(),
-                problem: format!("another process is writing this run{holder}"),
-                remedy: "wait until it ends, or stop it; meanwhile the run can be evaluated, \
-                         but not trained"
-                    .to_owned(),
-            });
+            return Err(Error::run(
+                root,
+                format!("another process is writing this run{holder}"),
+                "wait until it ends, or stop it; meanwhile the run can be evaluated, but not \
+                 trained",
+            ));
         }
         let note = serde_json::to_vec(&Holder::this_process()).expect("plain data");
         write_atomically(&root.join(HOLDER), &note)?;

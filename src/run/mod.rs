@@ -23,7 +23,7 @@ mod lock;
 mod state;
 
 use std::{
-    fs,
+    fs, iter,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -58,6 +58,7 @@ const CURVES: &str = "curves.svg";
 // TensorBoard knows its files by the word `tfevents`.
 const TENSORBOARD: &str = "tensorboard/events.out.tfevents.pinpoint";
 const INPUTS: &str = "inputs.json";
+const ADOPTED: &str = "trained-in.txt";
 const LOCK: &str = "state/lock";
 const HOLDER: &str = "state/holder.json";
 
@@ -88,13 +89,6 @@ pub struct Checkpoint {
 }
 
 impl RunDir {
-    /// Starts a run in a directory that holds none yet.
-    pub fn create(root: &Path, config: &Config) -> Result<Self> {
-        let run = Self::plan(root)?;
-        run.begin(config, None)?;
-        Ok(run)
-    }
-
     /// A run that is to start in a directory that holds none; nothing is written yet.
     pub fn plan(root: &Path) -> Result<Self> {
         let run = Self::at(root);
@@ -109,10 +103,6 @@ impl RunDir {
         if self.lock.get().is_some() {
             // Going on for more epochs than planned is all that may have changed.
             return if self.config()? == *config { Ok(()) } else { self.write_config(config) };
-        }
-        for folder in ["weights", "state"] {
-            let folder = self.root.join(folder);
-            fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
         }
         self.hold()?;
         // Somebody may have been quicker.
@@ -133,11 +123,8 @@ impl RunDir {
         if Self::exists(root) {
             return Ok(Self::at(root));
         }
-        Err(Error::Run {
-            path: root.to_owned(),
-            problem: "no run here: `config.toml` is missing".to_owned(),
-            remedy: "give the directory that `pinpoint train --out` wrote".to_owned(),
-        })
+        let remedy = "give the directory that `pinpoint train --out` wrote";
+        Err(Error::run(root, "no run here: `config.toml` is missing", remedy))
     }
 
     /// Opens a run to continue it, by one process at a time.
@@ -149,20 +136,13 @@ impl RunDir {
         let mut longer = before.clone();
         longer.train.epochs = longer.train.epochs.max(config.train.epochs);
         if longer != *config {
-            return Err(Error::Run {
-                path: root.to_owned(),
-                problem: format!(
-                    "the run was started with other settings\n{}",
-                    difference(&before, config).join("\n")
-                ),
-                remedy: "resume without changing settings, but for more `--epochs`, or start a \
-                         new run in another `--out`"
-                    .to_owned(),
-            });
-        }
-        for folder in ["weights", "state"] {
-            let folder = root.join(folder);
-            fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
+            let changed = difference(&before, config).join("\n");
+            return Err(Error::run(
+                root,
+                format!("the run was started with other settings\n{changed}"),
+                "resume without changing settings, but for more `--epochs`, or start a new run in \
+                 another `--out`",
+            ));
         }
         run.hold()?;
         Ok(run)
@@ -177,29 +157,28 @@ impl RunDir {
         write_atomically(&self.config_path(), text.as_bytes())
     }
 
-    /// Takes the lock, and clears away what a killed process left half-written.
+    /// Makes the folders, takes the lock, and clears away what a killed process left half-written.
     fn hold(&self) -> Result<()> {
-        let lock = Lock::take(&self.root)?;
-        for folder in [self.root.clone(), self.root.join("weights"), self.root.join("state")] {
-            atomic::clear(&folder);
+        let folders = [self.root.join("weights"), self.root.join("state")];
+        for folder in &folders {
+            fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
         }
+        let lock = Lock::take(&self.root)?;
+        folders.iter().chain([&self.root]).for_each(|folder| atomic::clear(folder));
         self.lock.set(lock).expect("a run is begun by one thread");
         Ok(())
     }
 
     fn require_vacant(&self) -> Result<()> {
-        let refuse = |problem: &str, remedy: &str| {
-            let (problem, remedy) = (problem.to_owned(), remedy.to_owned());
-            Err(Error::Run { path: self.root.clone(), problem, remedy })
-        };
         if Self::exists(&self.root) {
             let remedy = "continue it with `--resume`, or give another `--out`";
-            return refuse("there is a run here already", remedy);
+            return Err(Error::run(&self.root, "there is a run here already", remedy));
         }
         if self.checkpoint().exists() {
             // Whose settings nobody knows: training would silently go on from it.
+            let problem = "there is a checkpoint here of a run without settings";
             let remedy = "restore `config.toml`, remove the folder, or give another `--out`";
-            return refuse("there is a checkpoint here of a run without settings", remedy);
+            return Err(Error::run(&self.root, problem, remedy));
         }
         Ok(())
     }
@@ -209,17 +188,14 @@ impl RunDir {
         let whole = data.canonicalize().unwrap_or_else(|_| data.to_owned());
         // Of a file, such as a table of images, the ending says nothing.
         let name = if whole.is_file() { whole.file_stem() } else { whole.file_name() };
-        let name = name.unwrap_or("run".as_ref());
-        let mut path = parent.join(name);
-        for number in 2.. {
-            if !path.exists() {
-                break;
-            }
-            let mut numbered = name.to_owned();
-            numbered.push(format!("-{number}"));
-            path = parent.join(numbered);
-        }
-        path
+        let first = parent.join(name.unwrap_or("run".as_ref()));
+        let numbered = |number| {
+            let mut path = first.clone().into_os_string();
+            path.push(format!("-{number}"));
+            PathBuf::from(path)
+        };
+        let mut paths = iter::once(first.clone()).chain((2..).map(numbered));
+        paths.find(|path| !path.exists()).expect("numbers do not end")
     }
 
     /// Whether a run was started in a directory.
@@ -229,15 +205,11 @@ impl RunDir {
 
     /// The settings of the run, which may have been edited and are therefore checked.
     pub fn config(&self) -> Result<Config> {
-        let config = Config::load(&self.config_path())?;
-        match config.check() {
-            Ok(()) => Ok(config),
-            Err(problems) => Err(Error::Run {
-                path: self.config_path(),
-                problem: problems.to_string(),
-                remedy: "put the settings back that the run was started with".to_owned(),
-            }),
-        }
+        let path = self.config_path();
+        let config = Config::load(&path)?;
+        let remedy = "put the settings back that the run was started with";
+        config.check().map_err(|problems| Error::run(&path, problems.to_string(), remedy))?;
+        Ok(config)
     }
 
     /// Refuses weights that were trained with other settings than the run has now.
@@ -256,14 +228,12 @@ impl RunDir {
         if changed.is_empty() {
             return Ok(());
         }
-        Err(Error::Run {
-            path: self.config_path(),
-            problem: format!(
-                "the weights were trained with other settings\n{}",
-                changed.join("\n")
-            ),
-            remedy: "put the settings back, or train anew with the other ones".to_owned(),
-        })
+        let changed = changed.join("\n");
+        Err(Error::run(
+            &self.config_path(),
+            format!("the weights were trained with other settings\n{changed}"),
+            "put the settings back, or train anew with the other ones",
+        ))
     }
 
     /// The directory itself.
@@ -291,7 +261,7 @@ impl RunDir {
     /// The checkpoint comes last: a copy that was cut short is no run that can be resumed.
     pub fn adopt(&self, other: &Self) -> Result<()> {
         let name = other.root.file_name().unwrap_or(other.root.as_os_str());
-        write_atomically(&self.adopted_path(), name.to_string_lossy().as_bytes())?;
+        write_atomically(&self.root.join(ADOPTED), name.to_string_lossy().as_bytes())?;
         // The weights are those that this run's own settings would have given.
         let settings = Box::new(self.config()?);
         for part in [BEST, LAST] {
@@ -313,7 +283,7 @@ impl RunDir {
 
     /// The name of the run whose learning this one took over, if it did.
     pub fn adopted(&self) -> Option<String> {
-        regular::read_text(&self.adopted_path()).ok()
+        regular::read_text(&self.root.join(ADOPTED)).ok()
     }
 
     /// Saves where the run stands.
@@ -383,15 +353,9 @@ impl RunDir {
         let path = self.root.join(METRICS);
         let text = regular::read_text(&path).map_err(Error::file("read", &path))?;
         let records = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();
-        records.map_err(|error| Error::Run {
-            path,
-            problem: format!("unreadable metrics ({error})"),
-            remedy: "resume the run, which writes them again".to_owned(),
-        })
-    }
-
-    fn adopted_path(&self) -> PathBuf {
-        self.root.join("trained-in.txt")
+        let unreadable = |error| format!("unreadable metrics ({error})");
+        let remedy = "resume the run, which writes them again";
+        records.map_err(|error: serde_json::Error| Error::run(&path, unreadable(error), remedy))
     }
 
     fn config_path(&self) -> PathBuf {

@@ -114,7 +114,7 @@ pub fn evaluate(
     let data = match (&request.data, &run) {
         (Some(data), _) => data.clone(),
         (None, Some(run)) => run.data()?,
-        (None, None) => return Err(Error::Setting(vec!["no dataset is given".to_owned()])),
+        (None, None) => return Err(unusable("no dataset is given")),
     };
     let evaluation = Evaluating {
         request,
@@ -135,8 +135,7 @@ pub fn evaluate(
         (Some(predictor), _) => MapSource::Predictor(predictor),
         (None, Some(maps)) => MapSource::Maps(maps),
         (None, None) => {
-            let problem = "a run, a method that needs no training, or maps must be given";
-            return Err(Error::Setting(vec![problem.to_owned()]));
+            return Err(unusable("a run, a method that needs no training, or maps must be given"));
         }
     };
     let features = evaluation.features()?;
@@ -154,6 +153,10 @@ pub fn evaluate(
     evaluation.require_memory(&task)?;
     task.protocol.threshold = evaluation.threshold(&task, &mut observe)?;
     evaluation.score(&task, &mut observe)
+}
+
+fn unusable(problem: &str) -> Error {
+    Error::Setting(vec![problem.to_owned()])
 }
 
 type Observe<'a> = &'a mut dyn FnMut(EvaluateEvent<'_>) -> ControlFlow<()>;
@@ -187,11 +190,8 @@ impl Evaluating<'_> {
         }
         for split in [self.split, tuned_on] {
             if dataset.split(split).is_empty() {
-                return Err(Error::Data {
-                    path: path.clone(),
-                    problem: format!("there is no `{split}` split"),
-                    remedy: "see `pinpoint data check`".to_owned(),
-                });
+                let problem = format!("there is no `{split}` split");
+                return Err(Error::data(path, problem, "see `pinpoint data check`"));
             }
         }
         Ok(dataset)
@@ -220,10 +220,10 @@ impl Evaluating<'_> {
         if self.request.maps.is_some() {
             return Ok(None);
         }
-        let Some(run) = self.run else {
-            return Ok(self.request.method.as_deref().and_then(Predictor::untrained));
-        };
-        Ok(Some(Predictor::load(&run.dir, &device::cpu())?))
+        match self.run {
+            Some(run) => Predictor::load(&run.dir, &device::cpu()).map(Some),
+            None => Ok(self.request.method.as_deref().and_then(Predictor::untrained)),
+        }
     }
 
     /// What decidability is measured by, if it is asked for.
@@ -233,11 +233,10 @@ impl Evaluating<'_> {
         }
         let own = self.run.map(|run| run.dir.best());
         let Some(weights) = self.request.weights.clone().or(own) else {
-            return Err(Error::Setting(vec![
+            return Err(unusable(
                 "`--decidability` needs a network to take features from\nhint: give its weights by \
-                 `--weights FILE`; `pinpoint weights` lists some"
-                    .to_owned(),
-            ]));
+                 `--weights FILE`; `pinpoint weights` lists some",
+            ));
         };
         Ok(Some(Features::open(&weights)?))
     }
@@ -249,10 +248,7 @@ impl Evaluating<'_> {
         let images: Vec<&Path> = samples.map(|sample| &*sample.image).collect();
         let preprocess = task.preprocess();
         let work = ImageWork {
-            predictor: match task.source {
-                MapSource::Predictor(predictor) => Some(predictor),
-                MapSource::Maps(_) => None,
-            },
+            predictor: task.source.predictor(),
             preprocess: &preprocess,
             max_megapixels: task.data.max_megapixels,
             max_pixels: None,
@@ -306,11 +302,10 @@ impl Evaluating<'_> {
             MapSource::Predictor(predictor) => predictor.method().to_owned(),
             MapSource::Maps(folder) => format!("maps of {}", name(folder)),
         };
-        let run = self.run;
-        let mut report =
-            Report::new(method, self.split, self.conditions(task), training, evaluation);
-        report.settings = run.map(|run| Box::new(run.config.clone()));
-        report.inputs = run.map(|run| run.dir.inputs()).transpose()?.flatten();
+        let conditions = self.conditions(task);
+        let mut report = Report::new(method, self.split, conditions, training, evaluation);
+        report.settings = self.run.map(|run| Box::new(run.config.clone()));
+        report.inputs = self.run.map(|run| run.dir.inputs()).transpose()?.flatten();
         if let Some(folder) = folder {
             folder.write(&report)?;
         }
@@ -321,22 +316,15 @@ impl Evaluating<'_> {
         let Self { request, run, data, .. } = self;
         let text = |path: &Path| path.display().to_string();
         let weights = run.filter(|_| request.maps.is_none()).map(|run| text(&run.dir.best()));
-        let backbone = run.and_then(|run| {
-            let backbone = serde_json::to_value(run.config.model.backbone).ok()?;
-            backbone.as_str().map(str::to_owned)
-        });
         Conditions {
             data: text(&data.path),
             layout: task.dataset.layout,
             truth_rule: task.truth_rule(),
-            mask_rule: match task.source {
-                MapSource::Predictor(predictor) => Some(predictor.mask_rule()),
-                MapSource::Maps(_) => None,
-            },
+            mask_rule: task.source.predictor().map(Predictor::mask_rule),
             run: run.map(|run| text(run.dir.root())),
             weights,
             maps: request.maps.as_deref().map(text),
-            backbone,
+            backbone: run.map(|run| run.config.model.backbone.name().to_owned()),
             semantics: run.map(|run| run.config.semantics),
             seed: run.map(|run| run.config.seed),
             trained_in: run.and_then(|run| run.dir.adopted()),
@@ -363,10 +351,9 @@ impl OpenRun {
     /// The dataset that the run was trained on.
     fn data(&self) -> Result<DataSource> {
         let known = self.dir.inputs()?.and_then(|inputs| inputs.data);
-        known.ok_or_else(|| Error::Run {
-            path: self.dir.root().to_owned(),
-            problem: "the run does not say which dataset it was trained on".to_owned(),
-            remedy: "give the dataset by `--data`".to_owned(),
+        known.ok_or_else(|| {
+            let problem = "the run does not say which dataset it was trained on";
+            Error::run(self.dir.root(), problem, "give the dataset by `--data`")
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Training in one call: a dataset in, a run directory out.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use burn::tensor::Device;
 
@@ -152,7 +152,10 @@ fn prepare(
     let TrainRequest { config, out, ranks, .. } = request;
     config.check()?;
     let device = device::open(&request.device)?;
-    let data = request.data.as_ref().ok_or_else(|| unknown_data(out))?;
+    let data = request.data.as_ref().ok_or_else(|| {
+        let problem = "the run does not say which dataset it was started on";
+        Error::run(out, problem, "give the dataset by `--data`")
+    })?;
     let dataset = open_dataset(data, config)?;
     observer.observe(&Event::Opened(&dataset));
     let run = match request.resume {
@@ -172,22 +175,13 @@ pub fn open_dataset(source: &DataSource, config: &Config) -> Result<Dataset> {
     dataset.require_usable()?;
     cut_validation(&mut dataset, config.data.valid_fraction, config.seed);
     if dataset.classes.len() < 2 {
-        return Err(Error::Data {
-            path: path.clone(),
-            problem: "there is one class only, so there is nothing to tell apart".to_owned(),
-            remedy: "add images of at least one other class, such as images without the object"
-                .to_owned(),
-        });
+        return Err(Error::data(
+            path,
+            "there is one class only, so there is nothing to tell apart",
+            "add images of at least one other class, such as images without the object",
+        ));
     }
     Ok(dataset)
-}
-
-fn unknown_data(run: &Path) -> Error {
-    Error::Run {
-        path: run.to_owned(),
-        problem: "the run does not say which dataset it was started on".to_owned(),
-        remedy: "give the dataset by `--data`".to_owned(),
-    }
 }
 
 /// Draws how the run has gone so far after each epoch, and passes events on.
@@ -200,10 +194,8 @@ impl Observer for WithCurves<'_> {
     fn observe(&mut self, event: &Event<'_>) {
         self.observer.observe(event);
         if let Event::Epoch(_) = event {
-            let drawn = self
-                .run
-                .records()
-                .and_then(|records| self.run.write_curves(&training_curves(&records)));
+            let records = self.run.records();
+            let drawn = records.and_then(|found| self.run.write_curves(&training_curves(&found)));
             // A picture that cannot be drawn is no reason to stop training.
             if let Err(error) = drawn {
                 self.observer.observe(&Event::Warning(&error.to_string()));

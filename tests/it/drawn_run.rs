@@ -17,7 +17,8 @@ pub(crate) fn write(folder: &Path, classes: &[&str]) {
     config.preprocess.upscale_short_side = 0;
     config.preprocess.eval_multiple = 8;
     config.preprocess.crop = 32;
-    let run = RunDir::create(&folder.join("run"), &config).unwrap();
+    let run = RunDir::plan(&folder.join("run")).unwrap();
+    run.begin(&config, None).unwrap();
     let classes: Vec<String> = classes.iter().map(|&name| name.to_owned()).collect();
     let note = WeightsNote::new(&config, &classes, 1);
     let model = Model::new(&config, classes.len(), &device::cpu());

@@ -65,7 +65,8 @@ impl Drawn {
         config.preprocess.crop = 64;
         change(&mut config);
         config.check().unwrap();
-        let run = RunDir::create(&folder.path().join("run"), &config).unwrap();
+        let run = RunDir::plan(&folder.path().join("run")).unwrap();
+        run.begin(&config, None).unwrap();
         let mut arrays = match name {
             "minmax" => params::collect(&Model::new(&config, classes, &device::cpu())),
             _ => params::collect(&CamNetwork::new(&config, classes, &device::cpu())),

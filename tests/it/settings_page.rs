@@ -244,21 +244,21 @@ fn items(source: &str) -> Vec<(String, Item)> {
         } else if let Some(rest) = trimmed.strip_prefix("#[serde(rename_all = \"") {
             spelling = rest.split('"').next().map(str::to_owned);
         } else if trimmed.starts_with("#[") {
-        } else if let Some(name) = opened(line) {
+        } else if let Some(name) = opened(trimmed) {
             let item = Item {
                 doc: std::mem::take(&mut doc),
                 spelling: spelling.take(),
                 ..Item::default()
             };
             open = Some((name, item));
-        } else if line == "}" {
+        } else if trimmed == "}" {
             found.extend(open.take());
         } else if let Some((_, item)) = &mut open {
             let doc = std::mem::take(&mut doc);
             if let Some((name, kind)) =
                 trimmed.strip_prefix("pub ").and_then(|f| f.split_once(": "))
             {
-                let kind = kind.trim_end_matches(',').to_owned();
+                let kind = kind.split(" = ").next().unwrap().trim_end_matches(',').to_owned();
                 item.fields.push(Field { name: name.to_owned(), kind, doc });
             } else if trimmed.starts_with(char::is_uppercase) {
                 let name: String = trimmed.chars().take_while(|c| c.is_alphanumeric()).collect();

@@ -2,10 +2,10 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pinpoint::{
     data::Dataset,
-    report::compare::{self, Comparison},
+    report::compare::{self, Comparison, Format},
 };
 
 use crate::{comparison::write, ui::Ui};
@@ -30,66 +30,54 @@ pub(crate) struct Compare {
     images: Option<PathBuf>,
 
     /// Form of the tables on stdout
-    #[arg(long, value_enum, default_value = "markdown")]
+    #[arg(long, value_parser = format(), default_value = "markdown")]
     format: Format,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
-    Markdown,
-    Csv,
-    Latex,
-    Html,
+const FORMATS: [(&str, Format); 4] = [
+    ("markdown", Format::Markdown),
+    ("csv", Format::Csv),
+    ("latex", Format::Latex),
+    ("html", Format::Html),
+];
+
+fn format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(FORMATS.map(|(name, _)| name)).map(|asked| {
+        let format = FORMATS.into_iter().find(|(name, _)| *name == asked);
+        format.expect("one of the possible values").1
+    })
 }
 
 impl Compare {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let Self { runs, out, data, images, format } = self;
-        let mut entries = Vec::new();
-        for run in &runs {
-            entries.extend(compare::open(run)?);
-        }
-        let comparison = Comparison::of(entries)?;
+        let entries = runs.iter().map(|run| compare::open(run)).collect::<Result<Vec<_>, _>>()?;
+        let comparison = Comparison::of(entries.into_iter().flatten().collect())?;
         if let Some(out) = &out {
-            let dataset = match comparison.has_maps() {
-                true => shown(comparison.dataset(data.as_deref(), images), data.is_some(), ui)?,
-                false => {
-                    ui.note(
-                        "no images are shown: `pinpoint evaluate --save-maps` keeps their maps",
-                    );
-                    None
-                }
-            };
+            let dataset = shown(&comparison, data, images, ui)?;
             write(&comparison, out, dataset.as_ref(), ui)?;
         }
-        ui.print(comparison.render(format.into()).trim_end());
+        ui.print(comparison.render(format).trim_end());
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// The dataset; one that nobody asked for may be out of reach.
+/// The dataset whose images are shown; one that nobody asked for may be out of reach.
 fn shown(
-    dataset: pinpoint::Result<Dataset>,
-    asked: bool,
+    comparison: &Comparison,
+    data: Option<PathBuf>,
+    images: Option<PathBuf>,
     ui: &mut Ui,
-) -> anyhow::Result<Option<Dataset>> {
-    match dataset {
-        Ok(dataset) => Ok(Some(dataset)),
-        Err(error) if asked => Err(error.into()),
-        Err(error) => {
+) -> pinpoint::Result<Option<Dataset>> {
+    if !comparison.has_maps() {
+        ui.note("no images are shown: `pinpoint evaluate --save-maps` keeps their maps");
+        return Ok(None);
+    }
+    match comparison.dataset(data.as_deref(), images) {
+        Err(error) if data.is_none() => {
             ui.warn(&format!("no images are shown: {error}\nhint: say where they are by `--data`"));
             Ok(None)
         }
-    }
-}
-
-impl From<Format> for compare::Format {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Markdown => Self::Markdown,
-            Format::Csv => Self::Csv,
-            Format::Latex => Self::Latex,
-            Format::Html => Self::Html,
-        }
+        outcome => outcome.map(Some),
     }
 }

@@ -1,6 +1,6 @@
 //! `pinpoint completions` and `pinpoint man`: the command described to shells and to `man`.
 
-use std::{fs, io, path::PathBuf, process::ExitCode};
+use std::{fs, path::PathBuf, process::ExitCode};
 
 use anyhow::Context;
 use clap::Command;
@@ -39,7 +39,9 @@ impl Completions {
 impl Man {
     pub(crate) fn run(self, command: Command, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let Some(folder) = self.out else {
-            ui.print_bytes(&page(command).context("cannot make the page")?);
+            let mut page = Vec::new();
+            Page::new(command).render(&mut page).context("cannot make the page")?;
+            ui.print_bytes(&page);
             return Ok(ExitCode::SUCCESS);
         };
         let failed = || format!("cannot write manual pages to `{}`", folder.display());
@@ -48,11 +50,4 @@ impl Man {
         ui.note(&format!("`man {}` shows it", folder.join("pinpoint.1").display()));
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// The page of one command.
-fn page(command: Command) -> io::Result<Vec<u8>> {
-    let mut page = Vec::new();
-    Page::new(command).render(&mut page)?;
-    Ok(page)
 }

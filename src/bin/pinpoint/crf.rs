@@ -21,6 +21,7 @@ use pinpoint::{
 use crate::{
     choice::{PRESETS, named},
     machine::use_threads,
+    overrides::overlay,
     ui::Ui,
 };
 
@@ -127,12 +128,6 @@ impl Parameters {
         overlay(&mut params.max_bytes, max_memory.map(|mib| mib.saturating_mul(1 << 20)));
         overlay(&mut params.halo_thetas, halo_thetas);
         params
-    }
-}
-
-fn overlay<T>(parameter: &mut T, flag: Option<T>) {
-    if let Some(value) = flag {
-        *parameter = value;
     }
 }
 

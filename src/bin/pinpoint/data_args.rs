@@ -1,10 +1,11 @@
 //! Flags that say how a dataset is read, shared by every verb that reads one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pinpoint::{
     config::DataConfig,
     data::{Layout, MaskRule},
+    run::DataSource,
 };
 
 use crate::choice::{self, named};
@@ -21,6 +22,13 @@ pub(crate) struct LayoutArgs {
     /// Where the images of list files are, when not beside the lists
     #[arg(long, requires = "data", value_name = "DIR")]
     pub(crate) images: Option<PathBuf>,
+}
+
+impl LayoutArgs {
+    /// The dataset at `path`, arranged like this.
+    pub(crate) fn of(&self, path: &Path) -> DataSource {
+        DataSource { path: path.to_owned(), layout: self.layout, images: self.images.clone() }
+    }
 }
 
 /// How masks are told from images, and the object from the rest

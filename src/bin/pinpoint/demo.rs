@@ -69,18 +69,15 @@ impl Demo {
         let report = Some(folder.clone());
         let ours = EvaluateRequest { threads, report, ..EvaluateRequest::run(trained.run.root()) };
         let ones = EvaluateRequest { threads, ..EvaluateRequest::untrained("all-ones", &data) };
-        let mut reports = Vec::new();
-        for request in [ours, ones] {
-            match watch::score(&request, &interrupt, ui) {
-                Err(pinpoint::Error::Interrupted) => {
-                    let run = trained.run.root().display();
-                    let text = format!("`pinpoint evaluate {run}` scores what was trained");
-                    return Ok(interrupted(ui, &text));
-                }
-                outcome => reports.push(outcome?),
+        let mut score = |request| watch::score(request, &interrupt, ui);
+        let (ours, ones) = match score(&ours).and_then(|ours| Ok((ours, score(&ones)?))) {
+            Err(pinpoint::Error::Interrupted) => {
+                let run = trained.run.root().display();
+                let text = format!("`pinpoint evaluate {run}` scores what was trained");
+                return Ok(interrupted(ui, &text));
             }
-        }
-        let [ours, ones] = &reports[..] else { unreachable!("two requests give two reports") };
+            outcome => outcome?,
+        };
         for line in table(&ours.evaluation, &ones.evaluation) {
             ui.print(&line);
         }

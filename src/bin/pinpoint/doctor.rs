@@ -4,7 +4,7 @@ use std::{env::consts, fs, process::ExitCode, thread};
 
 use serde::Serialize;
 
-use crate::ui::Ui;
+use crate::{machine::kib_of, ui::Ui};
 
 /// Show version, devices, threads, memory and CPU features
 #[derive(Debug, clap::Args)]
@@ -33,9 +33,8 @@ struct Memory {
 
 impl Doctor {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
-        let Self { json } = self;
         let findings = Findings::gather();
-        if json {
+        if self.json {
             ui.print(&serde_json::to_string(&findings)?);
         } else {
             findings.print(ui);
@@ -51,9 +50,7 @@ impl Findings {
             target: format!("{}-{}", consts::ARCH, consts::OS),
             profile: if cfg!(debug_assertions) { "debug" } else { "release" },
             threads: thread::available_parallelism().map_or(1, usize::from),
-            memory_mib: fs::read_to_string("/proc/meminfo")
-                .ok()
-                .and_then(|text| Memory::parse(&text)),
+            memory_mib: Memory::of_this_machine(),
             cpu_features: cpu_features(),
             devices: vec!["cpu"],
         }
@@ -79,38 +76,30 @@ impl Findings {
 }
 
 impl Memory {
+    fn of_this_machine() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)
+    }
+
     /// Reads the text of Linux's `/proc/meminfo`.
     fn parse(text: &str) -> Option<Self> {
-        let mib = |key: &str| {
-            let value = text.lines().find_map(|line| line.strip_prefix(key))?;
-            let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
-            Some(kib / 1024)
-        };
+        let mib = |key| Some(kib_of(text, key)? / 1024);
         Some(Self { total: mib("MemTotal:")?, available: mib("MemAvailable:")? })
     }
 }
 
 /// The vector instructions that the kernels make use of where there are any.
-#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 fn cpu_features() -> Vec<&'static str> {
-    let detected = [
+    let detected: &[(&str, bool)] = &[
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
         ("avx2", is_x86_feature_detected!("avx2")),
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
         ("fma", is_x86_feature_detected!("fma")),
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
         ("avx512f", is_x86_feature_detected!("avx512f")),
+        #[cfg(target_arch = "aarch64")]
+        ("neon", std::arch::is_aarch64_feature_detected!("neon")),
     ];
-    detected.into_iter().filter(|(_, present)| *present).map(|(name, _)| name).collect()
-}
-
-/// The vector instructions that the kernels make use of where there are any.
-#[cfg(target_arch = "aarch64")]
-fn cpu_features() -> Vec<&'static str> {
-    if std::arch::is_aarch64_feature_detected!("neon") { vec!["neon"] } else { Vec::new() }
-}
-
-/// The vector instructions that the kernels make use of where there are any.
-#[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
-fn cpu_features() -> Vec<&'static str> {
-    Vec::new()
+    detected.iter().filter(|(_, present)| *present).map(|(name, _)| *name).collect()
 }
 
 #[cfg(test)]

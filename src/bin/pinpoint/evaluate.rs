@@ -12,13 +12,12 @@ use std::{
 use anyhow::ensure;
 use clap::builder::PossibleValuesParser;
 use pinpoint::{
-    EvaluateRequest, Report,
+    EvaluateRequest,
     data::Split,
     metrics::ThresholdRule,
     predict::UNTRAINED,
     refine::Preset,
     report::{Warning, warnings},
-    run::DataSource,
     workflow::SaveMaps,
 };
 
@@ -178,18 +177,16 @@ impl Evaluate {
     }
 
     fn request(&self, run: Option<PathBuf>) -> EvaluateRequest {
-        let Self { layout, split, crf, threshold, .. } = self;
-        let LayoutArgs { layout, images } = layout.clone();
         EvaluateRequest {
             run,
             method: self.method.clone(),
             maps: self.maps.clone(),
-            data: self.data.clone().map(|path| DataSource { path, layout, images }),
+            data: self.data.as_deref().map(|path| self.layout.of(path)),
             mask_rule: self.masks.mask_rule,
             no_mask_names: self.masks.no_mask_names,
-            split: Some(*split),
-            crf: *crf,
-            threshold: *threshold,
+            split: Some(self.split),
+            crf: self.crf,
+            threshold: self.threshold,
             oracle_label: self.oracle_label,
             decidability: self.decidability,
             weights: self.weights.clone(),
@@ -206,16 +203,13 @@ impl Evaluate {
         ui: &mut Ui,
     ) -> anyhow::Result<()> {
         let started = Instant::now();
-        let report = watch::score(request, interrupt, ui)?;
+        let report = &watch::score(request, interrupt, ui)?;
         ui.note(&format!(
             "{} images scored in {:.1} s",
             report.evaluation.scores.images,
             started.elapsed().as_secs_f64()
         ));
-        self.print(&report, request.report.as_deref(), ui)
-    }
-
-    fn print(&self, report: &Report, folder: Option<&Path>, ui: &mut Ui) -> anyhow::Result<()> {
+        let folder = request.report.as_deref();
         if self.json {
             ui.print(&document(report, folder)?.to_string());
         } else {

@@ -31,9 +31,13 @@ pub(crate) fn peak_mib() -> Option<f64> {
 
 /// Reads the text of Linux's `/proc/self/status`.
 fn peak_in(status: &str) -> Option<f64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib / 1024.0)
+    Some(kib_of(status, "VmHWM:")? as f64 / 1024.0)
+}
+
+/// A number of one of Linux's tables, in KiB.
+pub(crate) fn kib_of(table: &str, key: &str) -> Option<u64> {
+    let value = table.lines().find_map(|line| line.strip_prefix(key))?;
+    value.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
 #[cfg(test)]

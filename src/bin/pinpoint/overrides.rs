@@ -97,7 +97,8 @@ fn methods() -> String {
     text
 }
 
-fn overlay<T>(setting: &mut T, flag: Option<T>) {
+/// Lets a flag that was given win over a setting.
+pub(crate) fn overlay<T>(setting: &mut T, flag: Option<T>) {
     if let Some(value) = flag {
         *setting = value;
     }
@@ -127,21 +128,12 @@ fn parse(text: &str) -> Value {
 }
 
 fn set(table: &mut Table, key: &str, value: Value) -> anyhow::Result<()> {
-    match key.split_once('.') {
-        None => {
-            table.insert(key.to_owned(), value);
-        }
-        Some((head, rest)) => {
-            let inner = table.entry(head).or_insert_with(|| Value::Table(Table::new()));
-            let inner = inner.as_table_mut();
-            set(
-                inner.with_context(|| format!("`{head}` is not a group of settings"))?,
-                rest,
-                value,
-            )?;
-        }
-    }
-    Ok(())
+    let Some((group, rest)) = key.split_once('.') else {
+        table.insert(key.to_owned(), value);
+        return Ok(());
+    };
+    let inner = table.entry(group).or_insert_with(|| Table::new().into()).as_table_mut();
+    set(inner.with_context(|| format!("`{group}` is not a group of settings"))?, rest, value)
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use std::{
 };
 
 use clap::ValueEnum;
-use pinpoint::{metrics::ThresholdRule, model::known::KnownFile, refine::Preset};
+use pinpoint::{metrics::ThresholdRule, refine::Preset};
 
 use crate::{
-    data_args::MaskArgs,
+    data_args::{LayoutArgs, MaskArgs},
     shipped,
-    study::{Changes, Study, seed},
+    study::{Study, seed},
     ui::Ui,
     weight_files,
 };
@@ -100,26 +100,26 @@ impl Published {
 
 impl Reproduce {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
-        let Self { dataset, methods, seeds, masks, .. } = self;
-        let Setup { file, classes, crf } = dataset.setup();
-        let weights = KnownFile::at(&self.weights);
-        Study {
-            experiment: shipped::named(file).expect("built in")?,
-            changes: Changes { methods, seeds, masks, weights, ..Changes::default() },
+        let Setup { file, classes, crf } = self.dataset.setup();
+        let study = Study {
             data: self.data,
             classes: Some(classes),
-            out: self.out.unwrap_or_else(|| Path::new("runs").join(dataset.name())),
+            out: self.out.unwrap_or_else(|| Path::new("runs").join(self.dataset.name())),
+            methods: self.methods,
+            seeds: self.seeds,
+            set: Vec::new(),
+            epochs: None,
             weights: Some(self.weights),
             crf: Some(crf),
             threshold: ThresholdRule::default(),
             oracle_label: false,
             decidability: self.decidability,
-            layout: None,
-            images: self.images,
+            layout: LayoutArgs { layout: None, images: self.images },
+            masks: self.masks,
             device: "cpu".to_owned(),
             threads: self.threads,
-        }
-        .run(ui)
+        };
+        study.run(&shipped::named(file).expect("built in")?, ui)
     }
 }
 

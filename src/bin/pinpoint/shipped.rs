@@ -35,11 +35,10 @@ pub(crate) fn named(name: &str) -> Option<Result<Experiment, Error>> {
 
 /// A settings file, or the shipped set-up of that name if there is no such file.
 pub(crate) fn file_or_name(path: &Path) -> Result<Experiment, Error> {
-    let shipped = || path.to_str().and_then(named);
-    if path.exists() {
-        return Experiment::load(path);
+    match path.to_str().and_then(named) {
+        Some(shipped) if !path.exists() => shipped,
+        _ => Experiment::load(path),
     }
-    shipped().unwrap_or_else(|| Experiment::load(path))
 }
 
 #[cfg(test)]

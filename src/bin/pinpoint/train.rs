@@ -5,10 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use pinpoint::{
-    TrainRequest,
-    run::{DataSource, RunDir},
-};
+use pinpoint::{TrainRequest, run::RunDir};
 
 use crate::{
     data_args::LayoutArgs,
@@ -89,20 +86,18 @@ impl Train {
     fn request(self) -> anyhow::Result<TrainRequest> {
         let Self { data, out, overrides, layout, weights, device, resume, .. } = self;
         let start = weights.as_deref();
-        let LayoutArgs { layout, images } = layout;
-        let data = data.map(|path| DataSource { path, layout, images });
         let mut request = match (resume, out) {
             (true, Some(out)) => {
                 let known = TrainRequest::resume(out)?;
                 TrainRequest { config: overrides.settings(start, Some(known.config))?, ..known }
             }
             (_, out) => {
-                let data = data.as_ref().map(|data| data.path.clone()).unwrap_or_default();
-                let out = out.unwrap_or_else(|| RunDir::unused(Path::new("runs"), &data));
+                let data = data.as_deref().unwrap_or(Path::new(""));
+                let out = out.unwrap_or_else(|| RunDir::unused(Path::new("runs"), data));
                 TrainRequest::new(data, out, overrides.settings(start, None)?)
             }
         };
-        request.data = data.or(request.data);
+        request.data = data.map(|path| layout.of(&path)).or(request.data);
         request.weights = weights.or(request.weights);
         request.device = device;
         request.hash_images = self.hash_images;

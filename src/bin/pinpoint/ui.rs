@@ -4,14 +4,10 @@
 //! switches colour off. A reader that has seen enough (`| head`) is no error.
 
 use std::{
-    borrow::Cow,
     env, fmt,
     io::{self, ErrorKind, IsTerminal, Write},
     process,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
@@ -25,36 +21,25 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 pub(crate) struct Ui {
     /// Whether messages may be coloured.
     colour: bool,
-    /// Whether a person is watching.
-    terminal: bool,
     /// Whether nobody reads stdout any more.
     closed: bool,
     /// Whether another process of the job speaks to the user.
     silent: bool,
 }
 
-/// How far a piece of work has come; may be advanced from any thread.
+/// How far a piece of work has come; may be advanced from any thread, and is cleared when dropped.
 pub(crate) struct Progress {
-    what: Mutex<String>,
-    total: u64,
-    done: AtomicU64,
-    /// What of it was done before `started`.
-    skipped: AtomicU64,
-    started: Instant,
-    shown: Shown,
-}
-
-enum Shown {
-    Bar(ProgressBar),
-    /// When the last line was printed.
-    Lines(Mutex<Instant>),
+    /// Where there is no terminal, it is hidden and counts all the same.
+    bar: ProgressBar,
+    /// When the last line was printed instead.
+    last_line: Mutex<Instant>,
 }
 
 impl Ui {
     pub(crate) fn new() -> Self {
         let terminal = io::stderr().is_terminal();
         let forbidden = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { colour: terminal && !forbidden, terminal, closed: false, silent: false }
+        Self { colour: terminal && !forbidden, closed: false, silent: false }
     }
 
     /// Leaves it to another process of the job to speak to the user.
@@ -99,26 +84,18 @@ impl Ui {
 
     /// Starts to show how far `total` pieces of work have come.
     pub(crate) fn progress(&self, total: u64, what: &str) -> Progress {
-        let shown = if self.terminal {
-            let bar = ProgressBar::new(total).with_message(what.to_owned());
-            let colour = if self.colour { "{bar:30.cyan}" } else { "{bar:30}" };
-            let template = format!("{{msg}} {colour} {{pos}}/{{len}}{{left}}");
-            let style = ProgressStyle::with_template(&template).expect("it is well-formed");
+        let colour = if self.colour { "{bar:30.cyan}" } else { "{bar:30}" };
+        let template = format!("{{msg}} {colour} {{pos}}/{{len}}{{left}}");
+        let style = ProgressStyle::with_template(&template).expect("it is well-formed");
+        let left = |state: &ProgressState, w: &mut dyn fmt::Write| {
             // Before anything is done, nobody knows.
-            Shown::Bar(bar.with_style(style.with_key(
-                "left",
-                |state: &ProgressState, w: &mut dyn fmt::Write| {
-                    if state.pos() > 0 {
-                        let _ = write!(w, " ({:#} left)", HumanDuration(state.eta()));
-                    }
-                },
-            )))
-        } else {
-            Shown::Lines(Mutex::new(Instant::now()))
+            if state.pos() > 0 {
+                let _ = write!(w, " ({:#} left)", HumanDuration(state.eta()));
+            }
         };
-        let (done, skipped) = (AtomicU64::new(0), AtomicU64::new(0));
-        let what = Mutex::new(what.to_owned());
-        Progress { what, total, done, skipped, started: Instant::now(), shown }
+        let bar = ProgressBar::new(total).with_message(what.to_owned());
+        let bar = bar.with_style(style.with_key("left", left));
+        Progress { bar, last_line: Mutex::new(Instant::now()) }
     }
 
     fn say(&self, prefix: &str, colour: &str, text: &str) {
@@ -133,15 +110,12 @@ impl Ui {
 }
 
 /// Text in which nothing steers the terminal: names of files and classes are not ours.
-fn visible(text: &str) -> Cow<'_, str> {
+fn visible(text: &str) -> String {
     // Bidirectional marks would show a name backwards.
     let steers = |c: char| {
         c.is_control() && c != '\n' && c != '\t'
             || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
     };
-    if !text.contains(steers) {
-        return Cow::Borrowed(text);
-    }
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match steers(c) {
@@ -149,7 +123,7 @@ fn visible(text: &str) -> Cow<'_, str> {
             false => shown.push(c),
         }
     }
-    Cow::Owned(shown)
+    shown
 }
 
 /// The text, filled up with spaces to `width` columns of the terminal; letters of East Asian
@@ -171,77 +145,45 @@ const RESET: &str = "\x1b[0m";
 impl Progress {
     /// Counts `pieces` of work as done.
     pub(crate) fn inc(&self, pieces: u64) {
-        let done = self.done.fetch_add(pieces, Ordering::Relaxed) + pieces;
-        match &self.shown {
-            Shown::Bar(bar) => bar.inc(pieces),
-            Shown::Lines(last) => {
-                // Whoever finds the lock taken leaves the line to the other thread.
-                if let Ok(mut last) = last.try_lock()
-                    && last.elapsed() >= PLAIN_INTERVAL
-                {
-                    *last = Instant::now();
-                    let what = self.what.lock().unwrap_or_else(PoisonError::into_inner);
-                    let left = HumanDuration(self.left(done));
-                    let line = format!("{what}: {done} of {} ({left} left)", self.total);
-                    let _ = writeln!(io::stderr(), "{}", visible(&line));
-                }
-            }
+        self.bar.inc(pieces);
+        // Whoever finds the lock taken leaves the line to the other thread.
+        if self.bar.is_hidden()
+            && let Ok(mut last) = self.last_line.try_lock()
+            && last.elapsed() >= PLAIN_INTERVAL
+        {
+            *last = Instant::now();
+            let (what, done) = (self.bar.message(), self.bar.position());
+            let (total, left) = (done + self.pieces_left(), HumanDuration(self.bar.eta()));
+            self.say(&format!("{what}: {done} of {total} ({left} left)"));
         }
     }
 
     /// What is still to be done.
     pub(crate) fn pieces_left(&self) -> u64 {
-        self.total.saturating_sub(self.done.load(Ordering::Relaxed))
-    }
-
-    /// The time left if the rest goes on like what is done.
-    fn left(&self, done: u64) -> Duration {
-        let worked = done.saturating_sub(self.skipped.load(Ordering::Relaxed)).max(1);
-        let rest = self.total.saturating_sub(done);
-        self.started.elapsed().mul_f64(rest as f64 / worked as f64)
+        self.bar.length().unwrap_or_default().saturating_sub(self.bar.position())
     }
 
     /// Says something while the bar is out of the way.
     pub(crate) fn aside(&self, say: impl FnOnce()) {
-        match &self.shown {
-            Shown::Bar(bar) => bar.suspend(say),
-            Shown::Lines(_) => say(),
-        }
+        self.bar.suspend(say);
     }
 
     /// Says what the work is at.
-    pub(crate) fn describe(&self, text: String) {
-        if let Shown::Bar(bar) = &self.shown {
-            bar.set_message(visible(&text).into_owned());
-        }
-        *self.what.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    pub(crate) fn describe(&self, text: &str) {
+        self.bar.set_message(visible(text));
     }
 
     /// Counts pieces that were done before, so that they do not make the rest look fast.
     pub(crate) fn skip(&self, pieces: u64) {
-        self.done.fetch_add(pieces, Ordering::Relaxed);
-        self.skipped.fetch_add(pieces, Ordering::Relaxed);
-        if let Shown::Bar(bar) = &self.shown {
-            bar.inc(pieces);
-            bar.reset_eta();
-        }
+        self.bar.inc(pieces);
+        self.bar.reset_eta();
     }
 
     /// Leaves a line above the bar.
     pub(crate) fn say(&self, line: &str) {
-        match &self.shown {
-            Shown::Bar(bar) => bar.println(visible(line)),
-            Shown::Lines(_) => {
-                let _ = writeln!(io::stderr(), "{}", visible(line));
-            }
-        }
-    }
-
-    /// Ends the work and clears its bar.
-    pub(crate) fn finish(self) {
-        if let Shown::Bar(bar) = self.shown {
-            bar.finish_and_clear();
-        }
+        self.aside(|| {
+            let _ = writeln!(io::stderr(), "{}", visible(line));
+        });
     }
 }
 

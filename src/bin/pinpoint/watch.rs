@@ -25,10 +25,19 @@ pub(crate) fn train(
     interrupt: &Interrupt,
     ui: &mut Ui,
 ) -> anyhow::Result<(Trained, ExitCode)> {
-    let mut progress =
-        TrainingProgress { request: Some(request), events, ..TrainingProgress::new(ui, interrupt) };
+    let mut progress = TrainingProgress {
+        request,
+        ui: &mut *ui,
+        interrupt,
+        bar: None,
+        expected: ExpectedTime::default(),
+        events,
+        started: Instant::now(),
+        images: 0,
+        mistakes: 0.0,
+    };
     let outcome = pinpoint::train(request, &mut progress);
-    progress.close();
+    drop(progress);
     let trained = outcome?;
     let code = match trained.ending {
         Ending::Finished(best) => {
@@ -55,35 +64,29 @@ pub(crate) fn score(
     ui: &mut Ui,
 ) -> pinpoint::Result<Report> {
     let mut bar: Option<Progress> = None;
-    let report = evaluate(request, |event| {
+    evaluate(request, |event| {
         match event {
             EvaluateEvent::Note(text) => ui.note(text),
             EvaluateEvent::Warning(text) | EvaluateEvent::DatasetProblem(text) => {
-                finish(bar.take());
+                bar = None;
                 ui.warn(text);
             }
             EvaluateEvent::Tuning(images) => {
                 bar = Some(ui.progress(images as u64, "tuning the threshold"));
             }
             EvaluateEvent::Scoring(images) => {
-                finish(bar.replace(ui.progress(images as u64, "evaluating")));
+                bar = Some(ui.progress(images as u64, "evaluating"));
             }
             EvaluateEvent::Image => bar.iter().for_each(|bar| bar.inc(1)),
             _ => {}
         }
         go_on(interrupt)
-    });
-    finish(bar);
-    report
+    })
 }
 
 /// Whether work goes on.
 pub(crate) fn go_on(interrupt: &Interrupt) -> ControlFlow<()> {
     if interrupt.is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-}
-
-fn finish(bar: Option<Progress>) {
-    bar.into_iter().for_each(Progress::finish);
 }
 
 /// The loss, term by term if it has several.
@@ -121,8 +124,7 @@ pub(crate) fn epoch_line(record: &EpochRecord) -> String {
 
 /// One training, as the terminal shows it.
 struct TrainingProgress<'a> {
-    /// What is trained, if that is to be said.
-    request: Option<&'a TrainRequest>,
+    request: &'a TrainRequest,
     ui: &'a mut Ui,
     interrupt: &'a Interrupt,
     bar: Option<Progress>,
@@ -134,28 +136,13 @@ struct TrainingProgress<'a> {
     mistakes: f64,
 }
 
-impl<'a> TrainingProgress<'a> {
-    fn new(ui: &'a mut Ui, interrupt: &'a Interrupt) -> Self {
-        Self {
-            request: None,
-            ui,
-            interrupt,
-            bar: None,
-            expected: ExpectedTime::default(),
-            events: None,
-            started: Instant::now(),
-            images: 0,
-            mistakes: 0.0,
-        }
-    }
-
+impl TrainingProgress<'_> {
     /// Says before it starts what will be trained, from what and where to.
     fn announce(&mut self, dataset: &Dataset) {
-        let Some(request) = self.request else { return };
-        let TrainRequest { config, weights, out, resume, .. } = request;
-        let method = &config.method;
-        let backbone = request.backbone().map(|backbone| format!(" with {}", backbone.name()));
-        let weights = weights.as_ref().map(|path| format!(", weights `{}`", path.display()));
+        let TrainRequest { config, weights, out, resume, .. } = self.request;
+        let (method, backbone) = (&config.method, self.request.backbone());
+        let network = backbone.map(|backbone| format!(" with {}", backbone.name()));
+        let start = weights.as_ref().map(|path| format!(", weights `{}`", path.display()));
         let epochs = match method.as_str() {
             "probe" => String::new(),
             _ => format!(", {} epochs", config.train.epochs),
@@ -167,16 +154,16 @@ impl<'a> TrainingProgress<'a> {
         self.ui.note(&format!(
             "{method}{}{}{epochs}: {} training and {} validation images of {} classes, \
              {input}; the run is `{}`",
-            backbone.as_deref().unwrap_or_default(),
-            weights.as_deref().unwrap_or_default(),
+            network.unwrap_or_default(),
+            start.unwrap_or_default(),
             dataset.train.len(),
             dataset.valid.len(),
             dataset.classes.len(),
             out.display()
         ));
         // A probe says so itself, and nobody publishes weights of `tiny`.
-        let wants_weights = method != "probe"
-            && request.backbone().is_some_and(|backbone| backbone != Backbone::Tiny);
+        let wants_weights =
+            method != "probe" && backbone.is_some_and(|backbone| backbone != Backbone::Tiny);
         if wants_weights && weights.is_none() && !resume {
             self.ui.warn(
                 "no `--weights` were given, so the network starts from weights drawn at random, \
@@ -210,7 +197,7 @@ impl<'a> TrainingProgress<'a> {
         self.mistakes += mistakes;
         if let Some(bar) = &self.bar {
             let speed = self.images as f64 / self.started.elapsed().as_secs_f64();
-            bar.describe(format!(
+            bar.describe(&format!(
                 "epoch {epoch}: {}, error {:.1} %, {speed:.1} images/s",
                 describe(terms),
                 100.0 * self.mistakes / self.images as f64,
@@ -222,7 +209,7 @@ impl<'a> TrainingProgress<'a> {
 
     fn working(&mut self, what: &'static str, done: usize, total: usize) {
         if done == 0 {
-            finish(self.bar.replace(self.ui.progress(total as u64, what)));
+            self.bar = Some(self.ui.progress(total as u64, what));
             self.expected = ExpectedTime::default();
         } else if let Some(bar) = &self.bar {
             bar.inc(1);
@@ -242,11 +229,6 @@ impl<'a> TrainingProgress<'a> {
             self.ui.warn(&format!("{error:#}"));
             self.events = None;
         }
-    }
-
-    /// Takes the bar off the terminal.
-    fn close(self) {
-        finish(self.bar);
     }
 }
 

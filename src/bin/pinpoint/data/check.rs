@@ -55,7 +55,7 @@ impl Check {
         let dataset = Dataset::open(&data, &settings.open_options(layout.layout, layout.images))?;
         let progress = ui.progress(dataset.samples().count() as u64, "checking");
         let inspection = inspect(&dataset, max_megapixels, || progress.inc(1));
-        progress.finish();
+        drop(progress);
         let summary = inspection.summarize(&dataset);
         if json {
             ui.print(&serde_json::to_string(&summary)?);

@@ -64,7 +64,13 @@ impl Split {
             );
             split::keep_classes(&mut dataset, &split::choose_classes(found, keep, self.seed));
         }
-        let plan = self.plan(dataset.layout);
+        let plan = FoldPlan {
+            splits: self.splits,
+            folds: self.folds,
+            fraction: self.valid,
+            seed: self.seed.into(),
+            procedure: Procedure::of(dataset.layout),
+        };
         if !dataset.valid.is_empty() {
             ui.note(
                 "the dataset's own validation samples are divided anew with the training samples",
@@ -80,22 +86,13 @@ impl Split {
         ));
         Ok(ExitCode::SUCCESS)
     }
-
-    fn plan(&self, layout: Layout) -> FoldPlan {
-        FoldPlan {
-            splits: self.splits,
-            folds: self.folds,
-            fraction: self.valid,
-            seed: self.seed.into(),
-            procedure: Procedure::of(layout),
-        }
-    }
 }
 
 fn warn_of_small_classes(dataset: &Dataset, plan: &FoldPlan, ui: &mut Ui) {
     let samples = dataset.train.iter().chain(&dataset.valid);
     let classes = split::by_class(samples, dataset.classes.len());
-    for (name, count) in dataset.classes.iter().zip(classes.iter().map(Vec::len)) {
+    for (name, samples) in dataset.classes.iter().zip(&classes) {
+        let count = samples.len();
         let chunks = plan.chunk_count(count);
         if plan.valid_count(count) == 0 {
             ui.warn(&format!("class `{name}` has too few samples to validate: {count}"));

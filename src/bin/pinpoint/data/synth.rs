@@ -65,7 +65,7 @@ impl Synth {
         let images = spec.train + spec.valid + spec.test;
         let progress = ui.progress(images as u64, "drawing");
         synthetic::write(&dir, &spec, || progress.inc(1))?;
-        progress.finish();
+        drop(progress);
         if sheet {
             let path = dir.join("sheet.png");
             synthetic::contact_sheet(&spec, SHEET_COLUMNS)

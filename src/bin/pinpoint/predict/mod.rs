@@ -35,7 +35,7 @@ use crate::{
     choice::{PRESETS, named},
     interrupt::{Interrupt, interrupted},
     machine::use_threads,
-    ui::Ui,
+    ui::{Progress, Ui},
 };
 
 /// How long a signal may wait for an image that is being decoded.
@@ -122,9 +122,16 @@ impl Predict {
         let interrupt = Interrupt::listen()?;
         let mut writer = Writer::new(&out, &inputs, predictor.classes(), self.wanted);
 
+        let images = inputs.images.len();
+        let classes = predictor.classes().iter();
         let mut tally = Tally {
+            progress: (images > 1).then(|| ui.progress(images as u64, "predicting")),
+            ui,
+            json: self.json,
+            class_width: classes.map(|class| class.width()).max().unwrap_or_default(),
+            images,
+            done: 0,
             failed: inputs.problems.len(),
-            ..Tally::new(ui, self.json, predictor.classes(), inputs.images.len())
         };
         for input in &inputs.images {
             // A file that takes long to decode must not keep a signal waiting.
@@ -138,7 +145,7 @@ impl Predict {
                         (image, prediction)
                     }
                 };
-                writer.write(input, &image, prediction)
+                writer.write(input, &image, &prediction)
             });
             tally.count(input, outcome);
         }
@@ -202,7 +209,7 @@ fn read_large(path: &Path, max_megapixels: u32, interrupt: &Interrupt) -> anyhow
 struct Tally<'a> {
     ui: &'a mut Ui,
     json: bool,
-    progress: Option<crate::ui::Progress>,
+    progress: Option<Progress>,
     /// Columns of the longest class.
     class_width: usize,
     images: usize,
@@ -210,13 +217,7 @@ struct Tally<'a> {
     failed: usize,
 }
 
-impl<'a> Tally<'a> {
-    fn new(ui: &'a mut Ui, json: bool, classes: &[String], images: usize) -> Self {
-        let progress = (images > 1).then(|| ui.progress(images as u64, "predicting"));
-        let class_width = classes.iter().map(|class| class.width()).max().unwrap_or_default();
-        Self { ui, json, progress, class_width, images, done: 0, failed: 0 }
-    }
-
+impl Tally<'_> {
     fn count(&mut self, input: &Input, outcome: anyhow::Result<Line<'_>>) {
         let Self { ui, json, class_width, .. } = self;
         let image = input.path.display().to_string();
@@ -231,24 +232,22 @@ impl<'a> Tally<'a> {
             }
         };
         match &self.progress {
-            Some(progress) => progress.aside(told),
+            Some(progress) => {
+                progress.aside(told);
+                progress.inc(1);
+            }
             None => told(),
         }
         match outcome {
             Ok(_) => self.done += 1,
             Err(_) => self.failed += 1,
         }
-        if let Some(progress) = &self.progress {
-            progress.inc(1);
-        }
     }
 
     /// 0 if everything asked for was done, 1 if something failed, 2 if nothing was done.
     fn close(self, interrupt: &Interrupt) -> ExitCode {
-        if let Some(progress) = self.progress {
-            progress.finish();
-        }
-        let Self { ui, images, done, failed, .. } = self;
+        let Self { ui, progress, images, done, failed, .. } = self;
+        drop(progress);
         if interrupt.is_requested() && done < images {
             let text = format!("{done} of {images} images done; name the others to go on");
             return interrupted(ui, &text);

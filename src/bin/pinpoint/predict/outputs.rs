@@ -80,7 +80,7 @@ pub(super) struct Wanted {
 }
 
 /// One line of what is printed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Line<'a> {
     image: String,
     class: Option<&'a str>,
@@ -166,14 +166,14 @@ impl<'a> Writer<'a> {
         &mut self,
         input: &Input,
         image: &RgbImage,
-        prediction: Prediction,
+        prediction: &Prediction,
     ) -> anyhow::Result<Line<'a>> {
         let Size { width, height } = prediction.size;
-        let name = |class: usize| self.classes[class].as_str();
+        let Prediction { class, scores, mask, .. } = prediction;
         let probabilities = prediction.probabilities.as_ref();
         let mut line = Line {
             image: input.path.display().to_string(),
-            class: prediction.class.map(name),
+            class: class.map(|class| self.classes[class].as_str()),
             probability: prediction.probability(),
             probabilities: probabilities.map(|found| {
                 self.classes.iter().map(String::as_str).zip(found.iter().copied()).collect()
@@ -182,55 +182,42 @@ impl<'a> Writer<'a> {
             height,
             threshold: prediction.threshold,
             foreground: prediction.foreground(),
-            mask: String::new(),
-            overlay: None,
-            heat_map: None,
-            npy: None,
-            boxes: None,
-            geojson: None,
-            labels: None,
+            ..Line::default()
         };
-        self.write_scores(input, image, &prediction, &mut line)?;
-        self.write_regions(input, &prediction.scores, prediction.class, &mut line)?;
+        let save = |wanted: bool, ending: &str, content: &dyn Fn() -> Vec<u8>| {
+            wanted.then(|| self.save(input, ending, content)).transpose()
+        };
+        let Wanted { overlay, heat_map, npy, labels, .. } = self.wanted;
+        line.overlay = save(overlay, "_overlay.png", &|| {
+            let class = line.class.unwrap_or_default();
+            let caption = line.probability.map(|p| format!("{class} {:.0} %", 100.0 * p));
+            encode_png(&overlay::annotated(image, mask, caption.as_deref()))
+        })?;
+        let heat = || encode_png(&overlay::heat_map(image, scores));
+        line.heat_map = save(heat_map, "_heat.png", &heat)?;
+        line.npy = save(npy, ".npy", &|| npy::encode(width as usize, scores))?;
+        // Where a method does not classify, the first label is the foreground.
+        let (label, labels_in_all) = (class.unwrap_or(0), self.classes.len());
+        let picture = || label_png::encode(width, mask, label, labels_in_all);
+        line.labels = save(labels, "_labels.png", &picture)?;
+        self.write_regions(input, prediction, &mut line)?;
         // Last, so that whoever finds a mask finds the rest beside it.
-        let Prediction { mask, .. } = prediction;
-        let mask: Vec<u8> = mask.into_iter().map(|inside| 255 * u8::from(inside)).collect();
+        let mask: Vec<u8> = mask.iter().map(|&inside| 255 * u8::from(inside)).collect();
         line.mask = self.save(input, "_mask.png", || encode_grey_png(width, &mask))?;
         Ok(line)
     }
 
-    /// Writes what is made of the scores beside the mask.
-    fn write_scores(
-        &self,
+    /// Writes what is made of the mask's regions.
+    fn write_regions(
+        &mut self,
         input: &Input,
-        image: &RgbImage,
         prediction: &Prediction,
         line: &mut Line<'_>,
     ) -> anyhow::Result<()> {
-        let Wanted { overlay, heat_map, npy, boxes, .. } = self.wanted;
-        let Prediction { scores, mask, .. } = prediction;
-        if overlay {
-            let picture = || {
-                let share =
-                    |p: f32| format!("{} {:.0} %", line.class.unwrap_or_default(), 100.0 * p);
-                let caption = line.probability.map(share);
-                encode_png(&overlay::annotated(image, mask, caption.as_deref()))
-            };
-            line.overlay = Some(self.save(input, "_overlay.png", picture)?);
-        }
-        if heat_map {
-            let picture = || encode_png(&overlay::heat_map(image, scores));
-            line.heat_map = Some(self.save(input, "_heat.png", picture)?);
-        }
-        if npy {
-            let array = || npy::encode(image.width() as usize, scores);
-            line.npy = Some(self.save(input, ".npy", array)?);
-        }
-        if let Some(format) = boxes {
-            let regions = prediction.regions();
-            let size = (line.width, line.height);
-            let found =
-                ImageRegions { image: &line.image, size, class: line.class, regions: &regions };
+        let (size, class) = ((line.width, line.height), prediction.class);
+        if let Some(format) = self.wanted.boxes {
+            let regions = &prediction.regions();
+            let found = ImageRegions { image: &line.image, size, class: line.class, regions };
             let (ending, text) = match format {
                 BoxFormat::Json => ("_boxes.json", found.to_json()),
                 BoxFormat::Csv => ("_boxes.csv", found.to_csv()),
@@ -238,31 +225,12 @@ impl<'a> Writer<'a> {
             };
             line.boxes = Some(self.save(input, ending, || text.into_bytes())?);
         }
-        Ok(())
-    }
-
-    /// Writes what is made of the mask's regions.
-    fn write_regions(
-        &mut self,
-        input: &Input,
-        scores: &[f32],
-        class: Option<usize>,
-        line: &mut Line<'_>,
-    ) -> anyhow::Result<()> {
-        let Wanted { geojson, labels, .. } = self.wanted;
-        if labels {
-            // Where a method does not classify, the first label is the foreground.
-            let (class, classes) = (class.unwrap_or(0), self.classes.len());
-            let inside: Vec<bool> = scores.iter().map(|&score| score >= line.threshold).collect();
-            let picture = || label_png::encode(line.width, &inside, class, classes);
-            line.labels = Some(self.save(input, "_labels.png", picture)?);
-        }
-        if !geojson && self.coco.is_none() {
+        if !self.wanted.geojson && self.coco.is_none() {
             return Ok(());
         }
-        let scores = ScoreMap::new(line.width as usize, line.height as usize, scores)?;
+        let scores = ScoreMap::new(size.0 as usize, size.1 as usize, &prediction.scores)?;
         let regions = regions_at(&scores, line.threshold);
-        if geojson {
+        if self.wanted.geojson {
             let about = About {
                 class: line.class,
                 // The first colour is the background's.
@@ -273,7 +241,7 @@ impl<'a> Writer<'a> {
             line.geojson = Some(self.save(input, ".geojson", text)?);
         }
         if let Some(document) = &mut self.coco {
-            document.add(&line.image, [line.width, line.height], class, &regions);
+            document.add(&line.image, size.into(), class, &regions);
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use anyhow::bail;
 use pinpoint::{
     EvaluateRequest, TrainRequest,
     config::{Config, DataConfig, Experiment},
-    data::{Dataset, Layout, MaskRule, problem},
+    data::{Dataset, MaskRule, problem},
     evaluate,
     metrics::ThresholdRule,
     model::weights,
@@ -28,57 +28,87 @@ use pinpoint::{
     workflow::{EvaluateEvent, SaveMaps, open_dataset},
 };
 
-pub(crate) use self::plan::{Changes, seed};
+pub(crate) use self::plan::seed;
 use self::{
     plan::{Job, Work, passes_per_image, plan},
     watch::Watch,
 };
 use crate::{
+    choice::{PRESETS, named},
     comparison::write,
+    data_args::{LayoutArgs, MaskArgs},
     interrupt::{Interrupt, interrupted},
     machine::use_threads,
     ui::{Progress, Ui},
     watch::go_on,
-    weight_files::warn_of,
+    weight_files::{file_or_name, warn_of},
 };
 
 /// Rows and seeds of a settings file on one dataset, and how they are scored.
-#[derive(Debug)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Study {
-    /// Settings of the rows.
-    pub(crate) experiment: Experiment,
-    /// What is done otherwise than the settings say.
-    pub(crate) changes: Changes,
-    /// Dataset to learn from and to score on.
+    /// Dataset to learn from and to score on
+    #[arg(long, value_name = "PATH")]
     pub(crate) data: PathBuf,
-    /// Classes that it must have, if that is known.
-    pub(crate) classes: Option<usize>,
-    /// Folder for the runs and their comparison.
-    pub(crate) out: PathBuf,
-    /// Weights to start from.
-    pub(crate) weights: Option<PathBuf>,
-    /// How maps are refined when they are scored a second time, if they are.
-    pub(crate) crf: Option<Preset>,
-    /// Where maps are cut.
-    pub(crate) threshold: ThresholdRule,
-    /// Whether methods are told the true class.
-    pub(crate) oracle_label: bool,
-    /// Whether the class is told from features of `weights` under and beside the maps.
-    pub(crate) decidability: bool,
-    /// How the dataset is arranged, if it cannot be told.
-    pub(crate) layout: Option<Layout>,
-    /// Where the images of a CSV dataset are, if not beside it.
-    pub(crate) images: Option<PathBuf>,
-    /// Where to compute.
-    pub(crate) device: String,
-    /// Threads to use; all cores by default.
-    pub(crate) threads: Option<usize>,
-}
 
-/// How a job ended.
-enum Outcome {
-    Done,
-    Interrupted,
+    /// Classes that it must have, if that is known
+    #[arg(skip)]
+    pub(crate) classes: Option<usize>,
+
+    /// Folder for the runs and their comparison; what is finished there is not done again
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+
+    /// Only these rows, separated by commas
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) methods: Vec<String>,
+
+    /// These seeds instead of the file's, separated by commas
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = seed)]
+    pub(crate) seeds: Vec<u64>,
+
+    /// Change one setting of all rows, as in `--set train.batch_size=4`; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+
+    /// Passes over the training set, for all rows
+    #[arg(long, value_name = "N")]
+    pub(crate) epochs: Option<usize>,
+
+    /// Weights to start from: a `.safetensors` or `.pth` file, or what `pinpoint weights get`
+    /// fetched; U-Net starts from drawn ones
+    #[arg(long, value_name = "FILE|NAME", value_parser = file_or_name())]
+    pub(crate) weights: Option<PathBuf>,
+
+    /// Score a second time with maps snapped to the edges of their image
+    #[arg(long, value_name = "PRESET", value_parser = named::<Preset>(PRESETS))]
+    pub(crate) crf: Option<Preset>,
+
+    /// Where maps are cut, as for `pinpoint evaluate`
+    #[arg(long, value_name = "RULE", default_value = "0.5")]
+    pub(crate) threshold: ThresholdRule,
+
+    /// Tell methods the true class when they are scored, as the paper does
+    #[arg(long)]
+    pub(crate) oracle_label: bool,
+
+    /// Also tell the class from features of `--weights` under the maps and beside them
+    #[arg(long, requires = "weights")]
+    pub(crate) decidability: bool,
+
+    #[command(flatten)]
+    pub(crate) layout: LayoutArgs,
+
+    #[command(flatten)]
+    pub(crate) masks: MaskArgs,
+
+    /// Where to compute
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    pub(crate) device: String,
+
+    /// Threads to use; all cores by default
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
 }
 
 /// What all jobs share.
@@ -96,27 +126,21 @@ struct Workplace<'a> {
 }
 
 impl Study {
-    pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(self, experiment: &Experiment, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let workers = use_threads(self.threads)?;
-        let jobs = plan(&self.experiment, &self.changes)?;
+        let jobs = plan(experiment, &self)?;
         if let Some(weights) = &self.weights {
             // Told once, and not by every row.
             weights::read(weights)?;
         }
-        let configs = jobs.iter().filter_map(Job::config).filter(|config| config.method != "unet");
-        for config in configs {
-            // One row stands for the others.
-            if warn_of(self.weights.as_deref(), config, ui) {
-                break;
-            }
-        }
+        // One row stands for the others.
+        let mut configs = jobs.iter().filter_map(Job::config).filter(|it| it.method != "unet");
+        configs.find(|config| warn_of(self.weights.as_deref(), config, ui));
         let mut any = jobs.iter().find_map(Job::config).cloned().unwrap_or_default();
-        self.changes.masks.apply(&mut any.data);
-        let dataset = self.open(&any)?;
+        self.masks.apply(&mut any.data);
+        let dataset = open_dataset(&self.source(), &any)?;
         self.require_classes(&dataset)?;
-        for note in &dataset.notes {
-            ui.note(note);
-        }
+        dataset.notes.iter().for_each(|note| ui.note(note));
         for group in problem::group(&dataset.problems) {
             ui.warn(&group.to_string());
         }
@@ -134,21 +158,17 @@ impl Study {
 
         let mut failed: Vec<&str> = Vec::new();
         for job in &jobs {
-            match place.work(job, &failed, ui) {
-                Ok(Outcome::Done) => {}
-                Ok(Outcome::Interrupted) => {
-                    place.progress.finish();
-                    return Ok(interrupted(ui, "the same command goes on from here"));
-                }
-                // One row that fails must not cost the user the others.
-                Err(error) => {
-                    failed.push(&job.name);
-                    let error = error.context(format!("`{}` failed", job.name));
-                    place.progress.aside(|| ui.error(&error));
-                }
+            let Err(error) = place.work(job, &failed, ui) else { continue };
+            if let Some(pinpoint::Error::Interrupted) = error.downcast_ref() {
+                drop(place);
+                return Ok(interrupted(ui, "the same command goes on from here"));
             }
+            // One row that fails must not cost the user the others.
+            failed.push(&job.name);
+            let error = error.context(format!("`{}` failed", job.name));
+            place.progress.aside(|| ui.error(&error));
         }
-        place.progress.finish();
+        drop(place);
         if failed.len() == jobs.len() {
             bail!("no row could be scored");
         }
@@ -159,12 +179,8 @@ impl Study {
         Ok(ExitCode::from(u8::from(!failed.is_empty())))
     }
 
-    fn open(&self, config: &Config) -> anyhow::Result<Dataset> {
-        Ok(open_dataset(&self.source(), config)?)
-    }
-
     fn source(&self) -> DataSource {
-        DataSource { path: self.data.clone(), layout: self.layout, images: self.images.clone() }
+        self.layout.of(&self.data)
     }
 
     /// Refuses data that is not what the study is of.
@@ -216,29 +232,20 @@ fn report_folder(run: &Path, crf: Option<Preset>) -> PathBuf {
 
 impl Workplace<'_> {
     /// Trains and scores a row, as far as that is not done.
-    fn work(&self, job: &Job, failed: &[&str], ui: &mut Ui) -> anyhow::Result<Outcome> {
-        let refinements = self.study.refinements();
-        let open: Vec<_> =
-            refinements.iter().filter(|crf| !self.is_scored(job, **crf)).copied().collect();
-        let scored = (refinements.len() - open.len()) * self.images.1;
-        self.progress.skip(scored as u64);
+    fn work(&self, job: &Job, failed: &[&str], ui: &mut Ui) -> anyhow::Result<()> {
+        let mut open = self.study.refinements();
+        let asked = open.len();
+        open.retain(|crf| !self.is_scored(job, *crf));
+        self.progress.skip(((asked - open.len()) * self.images.1) as u64);
         if open.is_empty() {
             self.progress.skip(job.effort(self.images.0));
             self.progress.say(&format!("{}: finished before", job.name));
-            return Ok(Outcome::Done);
+            return Ok(());
         }
-        if let Some(config) = job.config()
-            && let Outcome::Interrupted = self.train(job, config, failed)?
-        {
-            return Ok(Outcome::Interrupted);
+        if let Some(config) = job.config() {
+            self.train(job, config, failed)?;
         }
-        for crf in open {
-            match self.score(job, crf, ui) {
-                Err(pinpoint::Error::Interrupted) => return Ok(Outcome::Interrupted),
-                outcome => outcome?,
-            }
-        }
-        Ok(Outcome::Done)
+        open.into_iter().try_for_each(|crf| self.score(job, crf, ui))
     }
 
     /// Whether a report is what would be written now.
@@ -275,7 +282,7 @@ impl Workplace<'_> {
     }
 
     /// Trains a run from wherever it stands.
-    fn train(&self, job: &Job, config: &Config, failed: &[&str]) -> anyhow::Result<Outcome> {
+    fn train(&self, job: &Job, config: &Config, failed: &[&str]) -> anyhow::Result<()> {
         let folder = job.folder(&self.study.out);
         // A run that has begun to learn by itself goes on with that.
         if let Work::Adopt(_, earlier) = job.work {
@@ -284,8 +291,7 @@ impl Workplace<'_> {
                 false => RunDir::plan(&folder)?,
             };
             if run.adopted().is_some() || !run.checkpoint().exists() {
-                self.adopt(job, config, &run, &self.jobs[earlier], failed)?;
-                return Ok(Outcome::Done);
+                return self.adopt(job, config, &run, &self.jobs[earlier], failed);
             }
         }
         let request = TrainRequest {
@@ -305,10 +311,10 @@ impl Workplace<'_> {
         };
         let outcome = train(&request, &mut watch);
         watch.close();
-        Ok(match outcome?.ending {
-            Ending::Finished(_) => Outcome::Done,
-            Ending::Interrupted => Outcome::Interrupted,
-        })
+        match outcome?.ending {
+            Ending::Finished(_) => Ok(()),
+            Ending::Interrupted => Err(pinpoint::Error::Interrupted.into()),
+        }
     }
 
     /// Takes over the training of an earlier job.
@@ -332,7 +338,7 @@ impl Workplace<'_> {
     }
 
     /// Scores a run on the test split.
-    fn score(&self, job: &Job, crf: Option<Preset>, ui: &mut Ui) -> pinpoint::Result<()> {
+    fn score(&self, job: &Job, crf: Option<Preset>, ui: &mut Ui) -> anyhow::Result<()> {
         let study = self.study;
         let folder = job.folder(&study.out);
         let method = match &job.work {
@@ -356,7 +362,7 @@ impl Workplace<'_> {
             threads: Some(self.workers),
             ..EvaluateRequest::default()
         };
-        self.progress.describe(format!("{}, scoring", job.name));
+        self.progress.describe(&format!("{}, scoring", job.name));
         let mut scoring = false;
         evaluate(&request, |event| {
             match event {

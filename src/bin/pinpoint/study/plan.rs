@@ -10,7 +10,8 @@ use pinpoint::{
     predict::UNTRAINED,
 };
 
-use crate::{data_args::MaskArgs, overrides::changed};
+use super::Study;
+use crate::overrides::changed;
 
 /// One run of a study.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,27 +33,10 @@ pub(super) enum Work {
     Adopt(Box<Config>, usize),
 }
 
-/// What is done otherwise than the settings file says.
-#[derive(Debug, Default)]
-pub(crate) struct Changes {
-    /// Only these rows, if there are any.
-    pub(crate) methods: Vec<String>,
-    /// These seeds, if there are any.
-    pub(crate) seeds: Vec<u64>,
-    /// Settings of all rows, as `KEY=VALUE`.
-    pub(crate) set: Vec<String>,
-    /// Passes over the training set.
-    pub(crate) epochs: Option<usize>,
-    /// How masks are read.
-    pub(crate) masks: MaskArgs,
-    /// What training starts from, if it is a published file.
-    pub(crate) weights: Option<&'static KnownFile>,
-}
-
 /// Lays out all jobs; settings that cannot work are told before anything is trained.
-pub(super) fn plan(experiment: &Experiment, changes: &Changes) -> anyhow::Result<Vec<Job>> {
+pub(super) fn plan(experiment: &Experiment, study: &Study) -> anyhow::Result<Vec<Job>> {
     let file = experiment.path();
-    let Sweep { methods, seeds } = sweep(experiment, changes)?;
+    let Sweep { methods, seeds } = sweep(experiment, study)?;
     let (mut jobs, mut problems) = (Vec::<Job>::new(), Vec::new());
     for (index, seed) in seeds.iter().enumerate() {
         for row in &methods {
@@ -61,7 +45,7 @@ pub(super) fn plan(experiment: &Experiment, changes: &Changes) -> anyhow::Result
             if untrained && index > 0 {
                 continue;
             }
-            match job(experiment, row, *seed, changes, &jobs) {
+            match job(experiment, row, *seed, study, &jobs) {
                 Ok(job) => jobs.push(job),
                 Err(error) => problems.push(format!("`{row}`: {error:#}")),
             }
@@ -73,8 +57,8 @@ pub(super) fn plan(experiment: &Experiment, changes: &Changes) -> anyhow::Result
 }
 
 /// The rows and seeds, as the file or the flags have them.
-fn sweep(experiment: &Experiment, changes: &Changes) -> anyhow::Result<Sweep> {
-    let Changes { methods, seeds, .. } = changes;
+fn sweep(experiment: &Experiment, study: &Study) -> anyhow::Result<Sweep> {
+    let Study { methods, seeds, .. } = study;
     let mut sweep = match &experiment.sweep {
         Some(sweep) => sweep.clone(),
         None if !methods.is_empty() => Sweep { methods: Vec::new(), seeds: vec![0] },
@@ -108,19 +92,18 @@ fn job(
     experiment: &Experiment,
     row: &str,
     seed: u64,
-    changes: &Changes,
+    study: &Study,
     before: &[Job],
 ) -> anyhow::Result<Job> {
     let method = experiment.method(row);
     if UNTRAINED.contains(&method) {
         return Ok(Job { name: row.to_owned(), work: Work::Score(method.to_owned()) });
     }
-    let mut config = changed(method::settings(experiment, row, changes.weights)?, &changes.set)?;
+    let published = study.weights.as_deref().and_then(KnownFile::at);
+    let mut config = changed(method::settings(experiment, row, published)?, &study.set)?;
     config.seed = seed;
-    changes.masks.apply(&mut config.data);
-    if let Some(epochs) = changes.epochs {
-        config.train.epochs = epochs;
-    }
+    config.train.epochs = study.epochs.unwrap_or(config.train.epochs);
+    study.masks.apply(&mut config.data);
     config.check()?;
     let training = method::training_settings(&config)?;
     let same = |job: &Job| match &job.work {

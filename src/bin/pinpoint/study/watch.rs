@@ -33,7 +33,7 @@ impl Watch<'_> {
     fn step(&mut self, images: usize, text: String) {
         let done = (images as u64 * self.weight).min(self.left);
         self.left -= done;
-        self.progress.describe(text);
+        self.progress.describe(&text);
         self.progress.inc(done);
     }
 
