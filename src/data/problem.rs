@@ -188,7 +188,7 @@ pub fn group<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> Vec<Problem
 }
 
 /// A dataset that cannot be used as it is, and what to do about it.
-pub(super) fn refusal(path: &Path, problem: impl Into<String>, remedy: impl Into<String>) -> Error {
+pub(crate) fn refusal(path: &Path, problem: impl Into<String>, remedy: impl Into<String>) -> Error {
     Error::Data { path: path.to_owned(), problem: problem.into(), remedy: remedy.into() }
 }
 

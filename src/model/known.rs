@@ -22,9 +22,6 @@ pub struct KnownFile {
     pub sha256: &'static str,
 }
 
-/// Where torchvision publishes its files.
-pub const SOURCE: &str = "https://download.pytorch.org/models/";
-
 /// The files of torchvision that fit our backbones; of several for one backbone, the first is
 /// what the backbone's name alone stands for.
 pub const KNOWN_FILES: &[KnownFile] = &[
@@ -83,9 +80,9 @@ impl KnownFile {
         KNOWN_FILES.iter().find(|file| file.name == name)
     }
 
-    /// Where it is published.
+    /// Where torchvision publishes it.
     pub fn address(&self) -> String {
-        format!("{SOURCE}{}", self.name)
+        format!("https://download.pytorch.org/models/{}", self.name)
     }
 
     /// Lays the settings over others that the file was trained with.

@@ -103,8 +103,8 @@ pub fn let_backbone_learn<M: Module>(module: M, learns: bool) -> M {
 /// The gradients of a module's weights, by name and in host memory; weights that `gradients`
 /// leaves out are absent.
 pub fn gradients(module: &impl Module, gradients: Gradients) -> BTreeMap<String, Vec<f32>> {
-    let mut collector =
-        GradientCollector { path: Path::default(), gradients, found: BTreeMap::new() };
+    let (path, found) = (Path::default(), BTreeMap::new());
+    let mut collector = GradientCollector { path, gradients, found };
     module.visit(&mut collector);
     collector.found
 }
@@ -147,19 +147,26 @@ impl Path {
     }
 }
 
+/// What every walk does between tensors: its path goes along.
+macro_rules! follow_path {
+    () => {
+        fn enter_module(&mut self, field: &str, container: &str) {
+            self.path.enter(field, container);
+        }
+
+        fn exit_module(&mut self, _: &str, _: &str) {
+            self.path.0.pop();
+        }
+    };
+}
+
 struct BackboneSwitch {
     path: Path,
     learns: bool,
 }
 
 impl ModuleMapper for BackboneSwitch {
-    fn enter_module(&mut self, field: &str, container: &str) {
-        self.path.enter(field, container);
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.0.pop();
-    }
+    follow_path!();
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let tensor = self.path.describe(&param.dims());
@@ -173,13 +180,7 @@ struct Visitor<F> {
 }
 
 impl<F: FnMut(Description, Tensor<1>)> ModuleVisitor for Visitor<F> {
-    fn enter_module(&mut self, field: &str, container: &str) {
-        self.path.enter(field, container);
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.0.pop();
-    }
+    follow_path!();
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let tensor = param.val();
@@ -194,13 +195,7 @@ struct GradientCollector {
 }
 
 impl ModuleVisitor for GradientCollector {
-    fn enter_module(&mut self, field: &str, container: &str) {
-        self.path.enter(field, container);
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.0.pop();
-    }
+    follow_path!();
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = param.val().grad_remove(&mut self.gradients) {
@@ -215,13 +210,7 @@ struct Mapper<F> {
 }
 
 impl<F: FnMut(&Description, Tensor<1>) -> Tensor<1>> ModuleMapper for Mapper<F> {
-    fn enter_module(&mut self, field: &str, container: &str) {
-        self.path.enter(field, container);
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.0.pop();
-    }
+    follow_path!();
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let learned = param.is_require_grad();

@@ -96,7 +96,7 @@ pub struct Noted<T> {
 /// Reads the tensors of a safetensors file, and what [`encode`] noted beside them.
 pub fn read_with_note<T: DeserializeOwned>(path: &Path) -> Result<Noted<T>> {
     let file = SafetensorsFile::open(path)?;
-    let note = file.note()?;
+    let note = from_note(path, file.note.clone())?;
     Ok(Noted { arrays: file.arrays()?, note, verified: file.seal.is_some() })
 }
 
@@ -277,11 +277,6 @@ impl<'a> SafetensorsFile<'a> {
         let (header, start) = read_header(path)?;
         let (note, seal) = unsealed(&header).map_err(|error| broken(path, &error))?;
         Ok(Self { path, header, note, seal, start })
-    }
-
-    /// What was noted beside the tensors.
-    fn note<T: DeserializeOwned>(&self) -> Result<T> {
-        from_note(self.path, self.note.clone())
     }
 
     /// Reads the tensors, several at a time and without a copy of the file beside them.

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     config::{ClassView, Config},
-    data::{Dataset, Sample, loader::EvalImage},
-    error::{Error, Result},
+    data::{Dataset, Sample, loader::EvalImage, problem::refusal},
+    error::Result,
     method::{
         ImageValidation,
         probe::{
@@ -197,13 +197,9 @@ fn require_enough(dataset: &Dataset) -> Result<()> {
     if told >= 2 {
         return Ok(());
     }
-    Err(Error::Data {
-        path: dataset.root.clone(),
-        problem: "fewer than two classes have two training images or more, so that nothing can \
-                  be learned on some images and tested on others"
-            .to_owned(),
-        remedy: "add images, or merge classes".to_owned(),
-    })
+    let problem = "fewer than two classes have two training images or more, so that nothing can be \
+                   learned on some images and tested on others";
+    Err(refusal(&dataset.root, problem, "add images, or merge classes"))
 }
 
 /// How much of the training images is kept, and which of them are looked at: in random order, one
@@ -301,12 +297,9 @@ fn gather(features: &Features<'_>, observer: &mut dyn Observer) -> Result<Option
     let labels = samples.iter().map(|sample| sample.label).collect();
     let gathered = gathering.finish(labels, dataset.classes.len());
     if gathered.cells.dimensions == 0 {
-        return Err(Error::Data {
-            path: dataset.root.clone(),
-            problem: "the training images look the same everywhere, so there is nothing to learn"
-                .to_owned(),
-            remedy: "check the images, and the weights if others were given".to_owned(),
-        });
+        let problem = "the training images look the same everywhere, so there is nothing to learn";
+        let remedy = "check the images, and the weights if others were given";
+        return Err(refusal(&dataset.root, problem, remedy));
     }
     Ok(Some(gathered))
 }

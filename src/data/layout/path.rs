@@ -7,6 +7,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use super::grouped;
 use crate::error::{Error, Result};
 
 /// Endings that are taken for images, the preferred ones first.
@@ -64,12 +65,9 @@ impl Files {
 }
 
 fn images_by_stem(folder: &Path) -> BTreeMap<String, Vec<PathBuf>> {
-    let mut images: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    for path in entries(folder).into_iter().filter(|path| is_image(path) && path.is_file()) {
-        if let Some(stem) = path.file_stem().and_then(OsStr::to_str) {
-            images.entry(stem.to_owned()).or_default().push(path);
-        }
-    }
+    let files = entries(folder).into_iter().filter(|path| is_image(path) && path.is_file());
+    let with_stem = |path: PathBuf| Some((path.file_stem()?.to_str()?.to_owned(), path));
+    let mut images = grouped(files.filter_map(with_stem));
     for same_stem in images.values_mut() {
         same_stem.sort_by_key(|path| extension_rank(path));
     }

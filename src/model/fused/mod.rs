@@ -17,9 +17,9 @@ use burn::{
     tensor::{Tensor, TensorData},
 };
 
-pub use self::chain::Shortcut;
+pub use self::chain::{After, Shortcut};
 pub(super) use self::{
-    chain::Chain, max_pool::max_pool, memory::give, packed::Packed, unit::Unit as FusedUnit,
+    chain::chain, max_pool::max_pool, memory::give, packed::Packed, unit::Unit as FusedUnit,
 };
 
 /// A tensor in host memory whose operations are recorded.
