@@ -94,17 +94,15 @@ impl KnownFile {
 
     /// The settings that are not those the file was trained with, as `key = value` should be.
     pub fn disagreements(&self, config: &Config) -> Vec<String> {
-        let mut found = Vec::new();
-        if config.model.backbone != self.backbone {
-            found.push(format!("`model.backbone = \"{}\"`", self.backbone.name()));
-        }
-        if config.model.stem != Stem::Classic {
-            found.push("`model.stem = \"classic\"`".to_owned());
-        }
-        if config.preprocess.normalization != Normalization::Imagenet {
-            found.push("`preprocess.normalization = \"imagenet\"`".to_owned());
-        }
-        found
+        let backbone = format!("`model.backbone = \"{}\"`", self.backbone.name());
+        let normalization = config.preprocess.normalization;
+        let settings = [
+            (config.model.backbone == self.backbone, backbone.as_str()),
+            (config.model.stem == Stem::Classic, "`model.stem = \"classic\"`"),
+            (normalization == Normalization::Imagenet, "`preprocess.normalization = \"imagenet\"`"),
+        ];
+        let other = settings.into_iter().filter(|(agrees, _)| !agrees);
+        other.map(|(_, setting)| setting.to_owned()).collect()
     }
 }
 

@@ -13,7 +13,6 @@ use super::{
     composed,
     fused::{self, FusedUnit, Packed},
     pass::{Branch, Pass},
-    role::{Layer, Role},
 };
 use crate::config::Kernels;
 
@@ -68,15 +67,15 @@ fn chain_fused(units: &[Unit<'_>], x: Tensor<4>, after: After, pass: Pass) -> Te
         gamma: norm.weight.val(),
         beta: norm.bias.val(),
     });
-    let found = fused::chain(fused.collect(), x, after);
-    for ((_, norm), moments) in units.iter().zip(found.moments) {
+    let (output, moments) = fused::chain(fused.collect(), x, after);
+    for ((_, norm), moments) in units.iter().zip(moments) {
         if let Some(Moments { mean, variance, count }) = moments {
             let channels = [mean.len()];
             let moments = [mean, variance].map(|values| tensor(values, channels, &device));
             norm.learn(moments, count, pass);
         }
     }
-    found.output
+    output
 }
 
 fn chain_composed(units: &[Unit<'_>], x: Tensor<4>, after: After, pass: Pass) -> Tensor<4> {
@@ -94,9 +93,6 @@ fn chain_composed(units: &[Unit<'_>], x: Tensor<4>, after: After, pass: Pass) ->
 }
 
 impl Conv {
-    pub(super) const LAYER: Layer =
-        Layer { name: "Conv", part: None, roles: &[("weight", Role::Weight)] };
-
     /// A `kernel × kernel` convolution with weights yet to be drawn or loaded.
     pub fn new(
         [input, output]: [usize; 2],
@@ -153,19 +149,6 @@ pub struct BatchNorm {
 }
 
 impl BatchNorm {
-    pub(super) const LAYER: Layer = Layer {
-        name: "BatchNorm",
-        part: None,
-        roles: &[
-            ("weight", Role::NormScale),
-            ("bias", Role::NormShift),
-            ("running_mean", Role::Statistic),
-            ("running_var", Role::Statistic),
-            ("foreground_mean", Role::ForegroundStatistic("running_mean")),
-            ("foreground_var", Role::ForegroundStatistic("running_var")),
-        ],
-    };
-
     /// The identity, until it has seen data.
     ///
     /// With `separate`, masked images have running statistics of their own.

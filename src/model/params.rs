@@ -13,7 +13,7 @@ use burn::{
 
 use super::{
     layers::values,
-    role::{Layer, Part, Role, layer},
+    role::{Part, Role, part, role},
 };
 
 /// The level of a field path that names leave out.
@@ -50,11 +50,6 @@ pub fn collect(module: &impl Module) -> BTreeMap<String, Array> {
     arrays
 }
 
-/// The names of a module's tensors, in order of declaration.
-pub fn names(module: &impl Module) -> Vec<String> {
-    describe(module).into_iter().map(|tensor| tensor.name).collect()
-}
-
 /// What each tensor of a module is, in order of declaration.
 pub fn describe(module: &impl Module) -> Vec<Description> {
     let mut found = Vec::new();
@@ -66,11 +61,6 @@ pub fn describe(module: &impl Module) -> Vec<Description> {
 pub fn sizes(module: &impl Module) -> BTreeMap<String, usize> {
     let learned = describe(module).into_iter().filter(|tensor| !tensor.role.is_statistic());
     learned.map(|tensor| (tensor.name, tensor.shape.iter().product())).collect()
-}
-
-/// The number of weights that training moves.
-pub fn count(module: &impl Module) -> usize {
-    sizes(module).values().sum()
 }
 
 /// Replaces each tensor of a module by what `change` makes of it; shapes stay.
@@ -119,14 +109,14 @@ impl Description {
     }
 }
 
-/// The fields from the root to where a walk has come, each with the layer whose field it is.
+/// The fields from the root to where a walk has come, each with the type whose field it is.
 #[derive(Default)]
-struct Path(Vec<(String, Option<&'static Layer>)>);
+struct Path(Vec<(String, String)>);
 
 impl Path {
     fn enter(&mut self, field: &str, container: &str) {
-        let layer = container.strip_prefix("Struct:").and_then(layer);
-        self.0.push((field.to_owned(), layer));
+        let layer = container.strip_prefix("Struct:").unwrap_or_default();
+        self.0.push((field.to_owned(), layer.to_owned()));
     }
 
     fn name(&self) -> String {
@@ -136,13 +126,10 @@ impl Path {
 
     /// The tensor that the walk has come to.
     fn describe(&self, shape: &[usize]) -> Description {
-        let stated = self.0.last().and_then(|(field, layer)| {
-            let mut roles = (*layer)?.roles.iter();
-            roles.find(|(name, _)| *name == field.as_str()).map(|(_, role)| *role)
-        });
         let name = self.name();
-        let role = stated.unwrap_or_else(|| panic!("the layer of `{name}` states no role for it"));
-        let part = self.0.iter().find_map(|(_, layer)| (*layer)?.part);
+        let stated = self.0.last().and_then(|(field, layer)| role(layer, field));
+        let role = stated.unwrap_or_else(|| panic!("`role.rs` states no role for `{name}`"));
+        let part = self.0.iter().find_map(|(_, layer)| part(layer));
         Description { name, role, part, shape: shape.to_vec() }
     }
 }

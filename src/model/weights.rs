@@ -119,14 +119,13 @@ fn from_note<T: DeserializeOwned>(path: &Path, note: Option<Value>) -> Result<T>
 pub(crate) fn read_some(path: &Path, names: &[String]) -> Result<Vec<Array>> {
     let file = SafetensorsFile::open(path)?;
     let mut open = regular::open(path).map_err(Error::file("read", path))?;
-    let mut found = Vec::with_capacity(names.len());
-    for name in names {
+    let read = |name: &String| {
         let missing = || broken(path, &format!("`{name}` is missing"));
         let info = file.header.info(name).ok_or_else(missing)?;
         let array = file.array(name, &mut open, info).map_err(|error| broken(path, &error))?;
-        found.push(array.ok_or_else(missing)?);
-    }
-    Ok(found)
+        array.ok_or_else(missing)
+    };
+    names.iter().map(read).collect()
 }
 
 /// The safetensors file of tensors and a note, with checksums of both.

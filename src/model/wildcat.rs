@@ -11,10 +11,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
-use super::{
-    layers::{tensor, values},
-    role::{Layer, Part, Role},
-};
+use super::layers::{tensor, values};
 use crate::config::PoolConfig;
 
 /// From features to class maps.
@@ -29,12 +26,6 @@ pub struct Head {
 }
 
 impl Head {
-    pub(super) const LAYER: Layer = Layer {
-        name: "Head",
-        part: Some(Part::Head),
-        roles: &[("weight", Role::Weight), ("bias", Role::Bias)],
-    };
-
     /// A head whose weights are yet to be drawn or loaded.
     pub fn new(features: usize, classes: usize, maps_per_class: usize, device: &Device) -> Self {
         let maps = classes * maps_per_class;
@@ -75,7 +66,7 @@ pub fn pool(maps: Tensor<4>, rule: &Pooling<'_>, keep: Option<&[f32]>) -> Tensor
     let cells = height * width;
     let weights = weights(&values(maps.clone().inner()), cells, rule, keep);
     let weights = tensor(weights, [batch, classes, cells], &maps.device());
-    (maps.reshape([batch, classes, cells]) * weights).sum_dim(2).reshape([batch, classes])
+    (maps.flatten::<3>(2, 3) * weights).sum_dim(2).squeeze_dim(2)
 }
 
 /// Which cells of a map make the score.

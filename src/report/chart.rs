@@ -10,6 +10,7 @@ mod axis;
 mod draw;
 mod plot;
 
+pub(super) use self::draw::grid;
 use super::svg::{Paint, Svg};
 
 /// Lengths of ink and gap, with round ends; told apart without colour.
@@ -91,18 +92,8 @@ impl Chart {
 
     /// The chart, so many pixels wide and its data so many high.
     pub(super) fn draw(&self, size: (f32, f32)) -> Svg {
-        draw::grid(1, std::slice::from_ref(self), size)
+        grid(1, std::slice::from_ref(self), size)
     }
-}
-
-/// Charts of equal size in a row; their axes line up.
-pub(super) fn side_by_side(charts: &[Chart], size: (f32, f32)) -> Svg {
-    draw::grid(charts.len(), charts, size)
-}
-
-/// Charts of equal size under each other; their axes line up.
-pub(super) fn stacked(charts: &[Chart], size: (f32, f32)) -> Svg {
-    draw::grid(1, charts, size)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     config::{ClassView, Config},
-    data::{Dataset, Sample, loader::EvalImage, problem::refusal},
+    data::{Dataset, Sample, Split, loader::EvalImage, problem::refusal},
     error::Result,
     method::{
         ImageValidation,
@@ -191,10 +191,8 @@ pub(super) fn open_backbone(
 
 /// Refuses what no head could learn from.
 fn require_enough(dataset: &Dataset) -> Result<()> {
-    let mut counts = vec![0_usize; dataset.classes.len()];
-    dataset.train.iter().for_each(|sample| counts[sample.label] += 1);
-    let told = counts.iter().filter(|&&count| count > 1).count();
-    if told >= 2 {
+    let counts = dataset.class_counts(Split::Train);
+    if counts.iter().filter(|&&count| count > 1).count() >= 2 {
         return Ok(());
     }
     let problem = "fewer than two classes have two training images or more, so that nothing can be \

@@ -11,11 +11,11 @@
 
 use burn::{
     backend::{
-        Autodiff, Flex,
+        Flex,
         autodiff::{
-            checkpoint::{base::Checkpointer, strategy::NoCheckpointing},
+            checkpoint::base::Checkpointer,
             grads::Gradients,
-            ops::{Backward, NodeGuard, Ops, OpsKind},
+            ops::{Backward, NodeGuard, Ops},
         },
         flex::FlexTensor,
     },
@@ -24,7 +24,7 @@ use burn::{
 use conv_kernels::batch_norm::{Activation, Moments};
 
 use super::{
-    dims, memory, owned, parts, plain, recorded, tensor,
+    dims, memory, owned, plain, recorded, register, tensor,
     unit::{Convolved, End, Layer, Unit},
     values,
 };
@@ -58,18 +58,14 @@ pub enum Shortcut {
     Of(Tensor<4>),
 }
 
-/// What came out.
-pub(in crate::model) struct Normalized {
-    /// `[B, h, w, out]`
-    pub(in crate::model) output: Tensor<4>,
-    /// Of each convolution's output, where it was normalized by itself.
-    pub(in crate::model) moments: Vec<Option<Moments>>,
-}
-
 /// What follows a unit between two others.
 const WITHIN: End<'_> = End { shortcut: None, relu: true };
 
+type Normalized = (Tensor<4>, Vec<Option<Moments>>);
+
 /// Sends `x` through units that end in a ReLU, all but the last, which `after` follows.
+///
+/// Gives the moments of each convolution's output too, where it was normalized by itself.
 ///
 /// Shapes: `[B, H, W, in]` → `[B, h, w, out]`.
 pub(in crate::model) fn chain(units: Vec<Unit>, x: Tensor<4>, after: After) -> Normalized {
@@ -96,14 +92,14 @@ fn run(units: Vec<Unit>, x: Tensor<4>, After { shortcut, relu }: After) -> Norma
                 let convolved = layer.convolve(values(&x));
                 moments.push(convolved.moments());
                 let output = convolved.finish(end);
-                convolved.give_back();
+                memory::give(convolved.values);
                 output
             }
         };
         memory::give_back(std::mem::replace(&mut x, output));
     }
     shortcut.into_iter().for_each(memory::give_back);
-    Normalized { output: Tensor::from_primitive::<Flex>(x), moments }
+    (Tensor::from_primitive::<Flex>(x), moments)
 }
 
 fn record(units: Vec<Unit>, x: Tensor<4>, After { shortcut, relu }: After) -> Normalized {
@@ -140,8 +136,7 @@ fn record(units: Vec<Unit>, x: Tensor<4>, After { shortcut, relu }: After) -> No
         (true, Some(_)) => Relu::OfSum(output.clone()),
     };
     shortcut.into_iter().for_each(memory::give_back);
-    let output = nodes.register(Saved { input, layers, relu, path }, output);
-    Normalized { output, moments }
+    (nodes.register(Saved { input, layers, relu, path }, output), moments)
 }
 
 /// What an operation depends on, as its graph knows it.
@@ -150,7 +145,7 @@ struct Nodes(Vec<NodeGuard>);
 
 impl Nodes {
     fn leaf<const D: usize>(&mut self, tensor: Tensor<D>) -> FlexTensor {
-        let (tensor, node) = parts(recorded(tensor));
+        let (tensor, node) = recorded(tensor);
         self.0.push(node);
         tensor
     }
@@ -172,11 +167,7 @@ impl Nodes {
     fn register_as<const N: usize>(self, saved: Saved, output: FlexTensor) -> Tensor<4> {
         let nodes: [NodeGuard; N] =
             self.0.try_into().unwrap_or_else(|_| unreachable!("the caller has counted them"));
-        let prepared = ChainBackward.prepare::<NoCheckpointing>(nodes).compute_bound();
-        Tensor::from_primitive::<Autodiff<Flex>>(match prepared.stateful() {
-            OpsKind::Tracked(prep) => prep.finish(saved, output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        })
+        register(ChainBackward, nodes, saved, output)
     }
 }
 
@@ -260,7 +251,7 @@ impl<const N: usize> Backward<Flex, N> for ChainBackward {
                 let input = tensor(found.to_input(past.as_deref()), dims(&input));
                 grads.register::<Flex>(node.id, input);
             }
-            found.give_back();
+            memory::give(found.grad);
         }
         past.into_iter().for_each(memory::give);
         if let Relu::OfSum(output) = relu {
