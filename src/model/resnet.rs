@@ -58,6 +58,8 @@ struct Architecture {
     width: usize,
     /// Whether blocks squeeze, convolve and expand fourfold.
     bottleneck: bool,
+    /// Weights, rounded down.
+    millions: f64,
 }
 
 /// Stride and dilation of a block's 3×3 convolutions.
@@ -295,26 +297,20 @@ pub(super) fn activations(config: &ModelConfig, pixels: f64) -> Activations {
 /// Weights of the backbone, rounded down, and channels of its features.
 pub(super) fn weights(backbone: Backbone) -> (f64, f64) {
     let architecture = Architecture::of(backbone);
-    let millions = match backbone {
-        Backbone::Tiny => 0.3,
-        Backbone::Resnet18 => 11.0,
-        Backbone::Resnet34 => 21.0,
-        Backbone::Resnet50 => 23.0,
-        Backbone::Resnet101 => 42.0,
-    };
-    (millions * 1e6, (8 * architecture.width * architecture.expansion()) as f64)
+    let features = 8 * architecture.width * architecture.expansion();
+    (architecture.millions * 1e6, features as f64)
 }
 
 impl Architecture {
     fn of(backbone: Backbone) -> Self {
-        let (blocks, width, bottleneck) = match backbone {
-            Backbone::Tiny => ([1, 1, 1, 1], 16, false),
-            Backbone::Resnet18 => ([2, 2, 2, 2], 64, false),
-            Backbone::Resnet34 => ([3, 4, 6, 3], 64, false),
-            Backbone::Resnet50 => ([3, 4, 6, 3], 64, true),
-            Backbone::Resnet101 => ([3, 4, 23, 3], 64, true),
+        let (blocks, width, bottleneck, millions) = match backbone {
+            Backbone::Tiny => ([1, 1, 1, 1], 16, false, 0.3),
+            Backbone::Resnet18 => ([2, 2, 2, 2], 64, false, 11.0),
+            Backbone::Resnet34 => ([3, 4, 6, 3], 64, false, 21.0),
+            Backbone::Resnet50 => ([3, 4, 6, 3], 64, true, 23.0),
+            Backbone::Resnet101 => ([3, 4, 23, 3], 64, true, 42.0),
         };
-        Self { blocks, width, bottleneck }
+        Self { blocks, width, bottleneck, millions }
     }
 
     fn expansion(&self) -> usize {

@@ -306,13 +306,7 @@ impl<'a> SafetensorsFile<'a> {
         file: &mut fs::File,
         info: &TensorInfo,
     ) -> io::Result<Option<Array>> {
-        let kind = match info.dtype {
-            Dtype::F32 => Float::Single,
-            Dtype::F64 => Float::Double,
-            Dtype::F16 => Float::Half,
-            Dtype::BF16 => Float::Brain,
-            _ => return Ok(None),
-        };
+        let Some(decode) = decoder(info.dtype) else { return Ok(None) };
         let (start, end) = info.data_offsets;
         file.seek(SeekFrom::Start(self.start + start as u64))?;
         let mut values = Vec::with_capacity(info.shape.iter().product());
@@ -321,7 +315,7 @@ impl<'a> SafetensorsFile<'a> {
         for from in (start..end).step_by(BLOCK) {
             let block = &mut block[..BLOCK.min(end - from)];
             file.read_exact(block)?;
-            kind.decode(block, &mut values);
+            decode(block, &mut values);
             if let Some(digest) = &mut digest {
                 digest.add(block);
             }
@@ -392,16 +386,17 @@ fn read_pytorch(path: &Path) -> Result<Arrays> {
     let mut arrays = Arrays::new();
     for name in names {
         let Some(found) = reader.get(&name) else { continue };
-        let kind = match found.dtype() {
-            TorchType::F32 => Float::Single,
-            TorchType::F64 => Float::Double,
-            TorchType::F16 => Float::Half,
-            TorchType::BF16 => Float::Brain,
+        let dtype = match found.dtype() {
+            TorchType::F32 => Dtype::F32,
+            TorchType::F64 => Dtype::F64,
+            TorchType::F16 => Dtype::F16,
+            TorchType::BF16 => Dtype::BF16,
             _ => continue,
         };
+        let decode = decoder(dtype).expect("these are floats");
         let shape = found.shape().to_vec();
         let mut values = Vec::new();
-        kind.decode(&found.read().map_err(Error::file("read", path))?, &mut values);
+        decode(&found.read().map_err(Error::file("read", path))?, &mut values);
         if values.len() != shape.iter().product::<usize>() {
             return Err(broken(path, &format!("`{name}` is cut short")));
         }
@@ -410,28 +405,23 @@ fn read_pytorch(path: &Path) -> Result<Arrays> {
     Ok(arrays)
 }
 
-/// How a file stores numbers; always little-endian.
-#[derive(Clone, Copy)]
-enum Float {
-    Half,
-    Brain,
-    Single,
-    Double,
-}
+/// Appends the numbers that bytes stand for.
+type Decode = fn(&[u8], &mut Vec<f32>);
 
-impl Float {
-    /// Appends the numbers that `bytes` stand for; bytes of an incomplete last one are left out.
-    fn decode(self, bytes: &[u8], values: &mut Vec<f32>) {
-        fn each<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
-            bytes.as_chunks().0.iter().copied()
-        }
-        match self {
-            Self::Half => values.extend(each(bytes).map(|b| f16::from_le_bytes(b).to_f32())),
-            Self::Brain => values.extend(each(bytes).map(|b| bf16::from_le_bytes(b).to_f32())),
-            Self::Single => values.extend(each(bytes).map(f32::from_le_bytes)),
-            Self::Double => values.extend(each(bytes).map(|b| f64::from_le_bytes(b) as f32)),
-        }
+/// How floats of a type are read, which are little-endian; bytes of an incomplete last one are left
+/// out. None for other numbers.
+fn decoder(dtype: Dtype) -> Option<Decode> {
+    fn each<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
+        bytes.as_chunks().0.iter().copied()
     }
+    let decode: Decode = match dtype {
+        Dtype::F16 => |bytes, to| to.extend(each(bytes).map(|b| f16::from_le_bytes(b).to_f32())),
+        Dtype::BF16 => |bytes, to| to.extend(each(bytes).map(|b| bf16::from_le_bytes(b).to_f32())),
+        Dtype::F32 => |bytes, to| to.extend(each(bytes).map(f32::from_le_bytes)),
+        Dtype::F64 => |bytes, to| to.extend(each(bytes).map(|b| f64::from_le_bytes(b) as f32)),
+        _ => return None,
+    };
+    Some(decode)
 }
 
 fn broken(path: &Path, reason: &dyn fmt::Display) -> Error {

@@ -64,12 +64,8 @@ impl Style {
 }
 
 impl Chart {
-    pub(super) fn new(
-        title: impl Into<String>,
-        x_label: impl Into<String>,
-        y_label: impl Into<String>,
-    ) -> Self {
-        let (title, x_label, y_label) = (title.into(), x_label.into(), y_label.into());
+    pub(super) fn new(title: &str, x_label: &str, y_label: &str) -> Self {
+        let [title, x_label, y_label] = [title, x_label, y_label].map(str::to_owned);
         Self { title, x_label, y_label, ..Self::default() }
     }
 

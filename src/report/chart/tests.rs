@@ -164,7 +164,7 @@ proptest! {
     fn any_data_and_any_text_make_a_well_formed_chart(
         name in ".{0,30}", points in prop::collection::vec((any::<f64>(), any::<f64>()), 0..20)
     ) {
-        let mut chart = Chart::new(name.clone(), name.clone(), name.clone());
+        let mut chart = Chart::new(&name, &name, &name);
         chart.add(name, points);
         assert_well_formed(&chart.draw((500.0, 300.0)).inline());
     }
