@@ -289,14 +289,11 @@ impl<'a> SafetensorsFile<'a> {
             Ok(array.map(|array| (name.clone(), array)))
         });
         let read: io::Result<Vec<_>> = read.collect();
-        match read {
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                Err(broken(self.path, &error))
-            }
-            read => {
-                Ok(read.map_err(Error::file("read", self.path))?.into_iter().flatten().collect())
-            }
-        }
+        let arrays = read.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => broken(self.path, &error),
+            _ => Error::file("read", self.path)(error),
+        })?;
+        Ok(arrays.into_iter().flatten().collect())
     }
 
     /// Reads one tensor, unless it is a counter such as `num_batches_tracked`.

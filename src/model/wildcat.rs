@@ -6,6 +6,8 @@
 //! score of a class is the mean of its highest cells, optionally joined by its
 //! lowest ones as evidence against it.
 
+use std::iter;
+
 use burn::{
     module::{Module, Param},
     tensor::{Device, Tensor},
@@ -101,14 +103,10 @@ fn weights(maps: &[f32], cells: usize, rule: &Pooling<'_>, keep: Option<&[f32]>)
         order.sort_by(|&a, &b| map[b].total_cmp(&map[a]));
         let start = row * cells;
         let kept = |slot: usize| keep.map_or(1.0, |keep| keep[start + slot]);
-        for slot in 0..top {
-            weights[start + order[slot]] += share * kept(slot) / top as f32;
-        }
-        if both {
-            for slot in cells - bottom..cells {
-                weights[start + order[slot]] +=
-                    share * bottom_weight as f32 * kept(slot) / bottom as f32;
-            }
+        let lowest = both.then(|| (cells - bottom..cells, share * bottom_weight as f32));
+        for (slots, share) in iter::once((0..top, share)).chain(lowest) {
+            let count = slots.len() as f32;
+            slots.for_each(|slot| weights[start + order[slot]] += share * kept(slot) / count);
         }
     }
     weights

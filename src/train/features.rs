@@ -6,7 +6,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -26,6 +26,7 @@ use crate::{
         resnet::Resnet,
         weights::{self, Arrays},
     },
+    regular,
     run::{WeightFile, content_of, difference, write_atomically},
 };
 
@@ -293,12 +294,8 @@ impl Stored {
     ///
     /// Shards of other images or of another origin may lie in the folder too.
     pub(super) fn open(folder: &Path, origin: &Origin, samples: &[&Sample]) -> Result<Self> {
-        let entries = fs::read_dir(folder).map_err(Error::file("read", folder))?;
-        let paths: io::Result<Vec<PathBuf>> =
-            entries.map(|entry| entry.map(|entry| entry.path())).collect();
-        let mut paths = paths.map_err(Error::file("read", folder))?;
+        let mut paths = regular::entries(folder).map_err(Error::file("read", folder))?;
         paths.retain(|path| path.to_string_lossy().ends_with(ENDING));
-        paths.sort();
         let (mut shards, mut foreign) = (Vec::new(), None);
         for path in paths {
             let note: Note = weights::read_note(&path).map_err(|error| unusable(&path, &error))?;

@@ -5,7 +5,7 @@
 //! same bytes, since that takes a minute. Features of images that were computed beforehand, see
 //! `features.rs`, are read instead.
 
-use std::{ops::ControlFlow, path::Path, time::Instant};
+use std::{mem, ops::ControlFlow, path::Path, time::Instant};
 
 use burn::tensor::Device;
 
@@ -207,12 +207,11 @@ fn looked_at(dataset: &Dataset, config: &Config) -> (Plan, Vec<usize>) {
     let mut order: Vec<usize> = (0..dataset.train.len()).collect();
     Stream::new(config.seed, Purpose::Shuffle, 0, 0).shuffle(&mut order);
     let mut seen = vec![0_usize; dataset.classes.len()];
-    let mut turns: Vec<(usize, usize)> = Vec::with_capacity(order.len());
-    for image in order {
-        let label = dataset.train[image].label;
-        turns.push((seen[label], image));
-        seen[label] += 1;
-    }
+    let turn = |image: usize| {
+        let seen = &mut seen[dataset.train[image].label];
+        (mem::replace(seen, *seen + 1), image)
+    };
+    let mut turns: Vec<(usize, usize)> = order.into_iter().map(turn).collect();
     // Stable, so that the classes of a turn come in random order.
     turns.sort_by_key(|&(turn, _)| turn);
     (plan, turns.into_iter().take(plan.images).map(|(_, image)| image).collect())

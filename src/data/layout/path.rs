@@ -8,7 +8,10 @@ use std::{
 };
 
 use super::grouped;
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    regular,
+};
 
 /// Endings that are taken for images, the preferred ones first.
 const IMAGE_EXTENSIONS: [&str; 8] = ["bmp", "png", "tif", "tiff", "jpg", "jpeg", "webp", "gif"];
@@ -76,13 +79,8 @@ fn images_by_stem(folder: &Path) -> BTreeMap<String, Vec<PathBuf>> {
 
 /// What `folder` holds, sorted, without hidden files; nothing if it cannot be listed.
 pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
-    let Ok(listing) = fs::read_dir(folder) else { return Vec::new() };
-    let mut paths: Vec<_> = listing
-        .flatten()
-        .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
-        .map(|entry| entry.path())
-        .collect();
-    paths.sort();
+    let mut paths = regular::entries(folder).unwrap_or_default();
+    paths.retain(|path| !name(path).starts_with('.'));
     paths
 }
 
