@@ -1,9 +1,9 @@
-//! Files that are files: no pipe that never ends, no device that never answers.
+//! Files that are files: no pipe that never ends, no device that never answers; what is in a folder.
 
 use std::{
     fs::{self, File},
     io::{self, Read as _},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Settings and records are kilobytes; what is larger than this is something else.
@@ -20,6 +20,14 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
     }
     File::open(path)
+}
+
+/// What a folder holds, sorted.
+pub(crate) fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
+    let mut paths = entries.collect::<io::Result<Vec<PathBuf>>>()?;
+    paths.sort();
+    Ok(paths)
 }
 
 /// Reads a regular file of at most `limit` bytes.

@@ -5,6 +5,7 @@
 //! one line of each kind, with a count and an example.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
 };
@@ -172,23 +173,17 @@ impl fmt::Display for ProblemGroup {
 
 /// One entry per kind that occurs, the first problem of each as its example.
 pub fn group<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> Vec<ProblemGroup> {
-    let mut groups: Vec<ProblemGroup> = Vec::new();
+    let mut groups = BTreeMap::new();
     for problem in problems {
-        match groups.iter_mut().find(|group| group.kind == problem.kind) {
-            Some(group) => group.count += 1,
-            None => groups.push(ProblemGroup {
-                kind: problem.kind,
-                count: 1,
-                example: problem.to_string(),
-            }),
-        }
+        let kind = problem.kind;
+        let first = || ProblemGroup { kind, count: 0, example: problem.to_string() };
+        groups.entry(kind).or_insert_with(first).count += 1;
     }
-    groups.sort_by_key(|group| group.kind);
-    groups
+    groups.into_values().collect()
 }
 
 /// A dataset that cannot be used as it is, and what to do about it.
-pub(super) fn refusal(path: &Path, problem: impl Into<String>, remedy: impl Into<String>) -> Error {
+pub(crate) fn refusal(path: &Path, problem: impl Into<String>, remedy: impl Into<String>) -> Error {
     Error::Data { path: path.to_owned(), problem: problem.into(), remedy: remedy.into() }
 }
 

@@ -5,7 +5,7 @@ use super::{
     graph::{Attribute, Graph, Value},
 };
 use crate::{
-    config::{ModelConfig, Stem},
+    config::{Config, ModelConfig, Stem},
     error::Result,
     model::{
         Branch,
@@ -106,14 +106,17 @@ impl Network<'_> {
     }
 }
 
-/// The map of each class, `[1, features, h, w]` → `[1, C, h, w]`: the mean of the class's maps.
+/// The map of each class that a head gives, `[1, 3, H, W]` → `[1, C, h, w]`, and the number C.
 pub(super) fn class_maps(
     graph: &mut Graph,
-    features: &Value,
-    head: &str,
-    maps_per_class: usize,
+    images: &Value,
+    (head, branch): (&str, Branch),
+    config: &Config,
     weights: &Weights<'_>,
-) -> Result<Value> {
+) -> Result<(Value, usize)> {
+    let stages = stages(graph, images, &config.model, weights, branch)?;
+    let features = stages.last().expect("a residual network has four stages");
+    let maps_per_class = config.pool.maps_per_class;
     let (weight, [maps, channels, _, _]) = weights.shaped(&format!("{head}.weight"))?;
     let bias = weights.get(&format!("{head}.bias"))?;
     // The mean of a class's maps is the map of its mean weights.
@@ -128,5 +131,5 @@ pub(super) fn class_maps(
     let classes = maps / maps_per_class;
     let weight = graph.floats(&[classes, channels, 1, 1], &mean(&weight.values, channels));
     let bias = graph.floats(&[classes], &mean(&bias.values, 1));
-    Ok(graph.conv(features, &weight, Some(&bias), 1, [1, 1]))
+    Ok((graph.conv(features, &weight, Some(&bias), 1, [1, 1]), classes))
 }

@@ -6,10 +6,10 @@ use super::{
     mask, pooling,
 };
 use crate::{
-    config::{Config, Decision, Evidence},
+    config::{Config, Decision},
     error::Result,
     method::cam::Cam,
-    model::{Branch, mask::MaskEquation, wildcat::Pooling},
+    model::{Branch, Rules, wildcat::Pooling},
 };
 
 pub(super) fn graph(
@@ -20,10 +20,8 @@ pub(super) fn graph(
     weights: &Weights<'_>,
 ) -> Result<Outputs> {
     let size = graph.size(images);
-    let stages = backbone::stages(graph, images, &config.model, weights, Branch::Whole)?;
-    let features = stages.last().expect("a residual network has four stages");
-    let maps_per_class = config.pool.maps_per_class;
-    let maps = backbone::class_maps(graph, features, "localizer", maps_per_class, weights)?;
+    let localizer = ("localizer", Branch::Whole);
+    let (maps, classes) = backbone::class_maps(graph, images, localizer, config, weights)?;
     let scores = match cam {
         Cam::Average => pooling::mean(graph, &maps),
         Cam::Max => pooling::max(graph, &maps),
@@ -34,25 +32,17 @@ pub(super) fn graph(
         }
     };
     let probabilities = graph.softmax(&scores);
-    let (_, [all, _, _, _]) = weights.shaped("localizer.weight")?;
-    let classes = all / maps_per_class;
     let chosen = chosen(graph, &scores, classes);
-    let stride = config.model.output_stride;
+    let rule = Rules::new(config).mask();
     let mask = match config.mask.rule {
         Decision::Method if classes == 1 => everywhere(graph, images),
         Decision::Method => {
-            let placed = mask::place(graph, &maps, &size, stride, &config.mask);
+            let placed = mask::place(graph, &maps, &size, &rule);
             highest(graph, &placed, &chosen)
         }
         Decision::MinMax => {
             let belief = graph.cast(&chosen, FLOAT);
-            let evidence = mask::evidence(graph, &belief, &maps, config.evidence(), classes);
-            let rule = MaskEquation {
-                config: &config.mask,
-                evidence: Evidence::Weighted,
-                stride,
-                batch_wide: false,
-            };
+            let evidence = mask::evidence(graph, &belief, &maps, rule.evidence, classes);
             mask::soft_mask(graph, &evidence, &size, &rule)
         }
     };

@@ -37,14 +37,13 @@ pub(super) fn place(
     graph: &mut Graph,
     maps: &Value,
     size: &Value,
-    stride: usize,
-    config: &MaskConfig,
+    rule: &MaskEquation<'_>,
 ) -> Value {
-    match config.alignment {
+    match rule.config.alignment {
         Alignment::Corners => graph.resize(maps, size, "align_corners"),
         Alignment::Centres => {
             // One cell every `stride` pixels; what is beyond the image is cut off.
-            let enlarged = graph.enlarge(maps, stride);
+            let enlarged = graph.enlarge(maps, rule.stride);
             let start = graph.ints(&[0, 0]);
             graph.slice(&enlarged, &start, size, &[2, 3])
         }
@@ -58,7 +57,7 @@ pub(super) fn soft_mask(
     size: &Value,
     rule: &MaskEquation<'_>,
 ) -> Value {
-    let placed = place(graph, evidence, size, rule.stride, rule.config);
+    let placed = place(graph, evidence, size, rule);
     let MaskConfig { low_percentile, high_percentile, threshold, steepness, .. } = *rule.config;
     let whole_range = low_percentile == 0.0 && high_percentile == 100.0;
     let (low, high) = if whole_range {

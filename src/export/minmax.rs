@@ -18,25 +18,20 @@ pub(super) fn graph(
     weights: &Weights<'_>,
 ) -> Result<Outputs> {
     let rules = Rules::new(config);
-    let maps_per_class = config.pool.maps_per_class;
     let size = graph.size(images);
-    let maps = |graph: &mut Graph, images: &Value, head: &str, branch: Branch| {
-        let stages = backbone::stages(graph, images, &config.model, weights, branch)?;
-        let features = stages.last().expect("a residual network has four stages");
-        backbone::class_maps(graph, features, head, maps_per_class, weights)
-    };
-    let localizer = maps(graph, images, "localizer", Branch::Whole)?;
+    let head = ("localizer", Branch::Whole);
+    let (localizer, classes) = backbone::class_maps(graph, images, head, config, weights)?;
     let scores = pooling::wildcat(graph, &localizer, &rules.pooling());
     let belief = graph.softmax(&scores);
-    let (_, [all, _, _, _]) = weights.shaped("localizer.weight")?;
     let rule = rules.mask();
-    let evidence = mask::evidence(graph, &belief, &localizer, rule.evidence, all / maps_per_class);
+    let evidence = mask::evidence(graph, &belief, &localizer, rule.evidence, classes);
     let mask = mask::soft_mask(graph, &evidence, &size, &rule);
 
     let foreground = graph.mul(images, &mask);
     let smaller = classifier_size(graph, &size, config.model.classifier_scale);
     let seen = graph.resize(&foreground, &smaller, "align_corners");
-    let classifier = maps(graph, &seen, "classifier", Branch::Foreground)?;
+    let head = ("classifier", Branch::Foreground);
+    let (classifier, _) = backbone::class_maps(graph, &seen, head, config, weights)?;
     let scores = pooling::wildcat(graph, &classifier, &rules.pooling());
     let probabilities = graph.softmax(&scores);
     Ok(Outputs { mask, probabilities, localizer: Some(belief) })

@@ -22,11 +22,10 @@ pub fn counts(region: &[PixelRun], [width, height]: [u32; 2]) -> Vec<u64> {
     let mut counts = Vec::new();
     let mut place = 0;
     for (start, end) in along(-1, 0).into_iter().zip(along(1, 1)) {
-        if start == place && !counts.is_empty() {
+        match counts.last_mut() {
             // On from the foot of one column to the head of the next.
-            *counts.last_mut().expect("not empty") += end - start;
-        } else {
-            counts.extend([start - place, end - start]);
+            Some(last) if start == place => *last += end - start,
+            _ => counts.extend([start - place, end - start]),
         }
         place = end;
     }

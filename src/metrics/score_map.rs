@@ -52,17 +52,14 @@ impl<'a> ScoreMap<'a> {
             return Err(ScoreMapError::Empty);
         }
         // NaN is in no range, so this finds it too.
-        match scores.iter().position(|score| !(0.0..=1.0).contains(score)) {
-            None => Ok(Self { width, height, scores }),
-            Some(at) => {
-                let (value, x, y) = (scores[at], at % width, at / width);
-                Err(if value.is_finite() {
-                    ScoreMapError::OutOfRange { value, x, y }
-                } else {
-                    ScoreMapError::NotFinite { value, x, y }
-                })
-            }
-        }
+        let Some(at) = scores.iter().position(|score| !(0.0..=1.0).contains(score)) else {
+            return Ok(Self { width, height, scores });
+        };
+        let (value, x, y) = (scores[at], at % width, at / width);
+        Err(match value.is_finite() {
+            true => ScoreMapError::OutOfRange { value, x, y },
+            false => ScoreMapError::NotFinite { value, x, y },
+        })
     }
 
     /// Width in pixels.

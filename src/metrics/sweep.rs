@@ -58,14 +58,10 @@ impl SweepCurve {
     /// Both count because marking everything already gives a high F1⁺ wherever
     /// objects are large. `None` if no image was seen.
     pub fn best(&self) -> Option<f32> {
-        let mut best: Option<(usize, f64)> = None;
-        for k in middle_first(self.thresholds.len()) {
-            let Some(score) = self.f1_mean[k] else { continue };
-            if best.is_none_or(|(_, highest)| score > highest) {
-                best = Some((k, score));
-            }
-        }
-        best.map(|(k, _)| self.thresholds[k])
+        let middle_first = middle_first(self.thresholds.len());
+        let scored = middle_first.filter_map(|k| Some((self.f1_mean[k]?, self.thresholds[k])));
+        let best = scored.reduce(|best, next| if next.0 > best.0 { next } else { best });
+        best.map(|(_, threshold)| threshold)
     }
 }
 

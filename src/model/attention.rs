@@ -17,12 +17,7 @@ use burn::{
     },
 };
 
-use super::{
-    Pass, Response, init,
-    resnet::Resnet,
-    role::{Layer, Part, Role},
-    wildcat::Head,
-};
+use super::{Pass, Response, init, resnet::Resnet, wildcat::Head};
 use crate::config::Config;
 
 /// A backbone whose features are gathered by attention.
@@ -60,12 +55,6 @@ impl AttentionNetwork {
 }
 
 impl Attention {
-    pub(super) const LAYER: Layer = Layer {
-        name: "Attention",
-        part: Some(Part::Head),
-        roles: &[("weight", Role::Weight), ("bias", Role::Bias)],
-    };
-
     /// A head whose weights are yet to be drawn or loaded.
     pub fn new(config: &Config, features: usize, classes: usize, device: &Device) -> Self {
         let width = config.deep_mil.width;
@@ -82,21 +71,18 @@ impl Attention {
 
     /// Shapes: `[B, features, h, w]` → `[B, C]` and `[B, C, h, w]`.
     pub fn forward(&self, features: Tensor<4>) -> Response {
-        let [batch, channels, height, width] = features.dims();
         let mut hidden = tanh(self.hidden.maps(features.clone()));
         if let Some(gate) = &self.gate {
             hidden = hidden * sigmoid(gate.maps(features.clone()));
         }
         let logits = self.attend.maps(hidden);
-        let [_, classes, _, _] = logits.dims();
-        let cells = height * width;
-        let attention = softmax(logits.reshape([batch, classes, cells]), 2);
+        let shape = logits.dims();
+        let attention = softmax(logits.flatten::<3>(2, 3), 2);
         // [B, C, n] × [B, n, F]: what each class attends to.
-        let features = features.reshape([batch, channels, cells]).swap_dims(1, 2);
-        let gathered = attention.clone().matmul(features);
+        let gathered = attention.clone().matmul(features.flatten::<3>(2, 3).swap_dims(1, 2));
         let scores = (gathered * self.weight.val().unsqueeze::<3>()).sum_dim(2);
-        let scores = scores.reshape([batch, classes]) + self.bias.val().unsqueeze::<2>();
-        Response { scores, maps: attention.reshape([batch, classes, height, width]) }
+        let scores = scores.squeeze_dim::<2>(2) + self.bias.val().unsqueeze::<2>();
+        Response { scores, maps: attention.reshape(shape) }
     }
 }
 
@@ -154,7 +140,8 @@ mod tests {
 
     #[test]
     fn the_gate_has_weights_of_its_own() {
-        let gate = |gated| params::names(&network(gated)).iter().any(|name| name.contains("gate"));
+        let gate =
+            |gated| params::collect(&network(gated)).keys().any(|name| name.contains("gate"));
         assert!(gate(true) && !gate(false));
     }
 }

@@ -194,14 +194,15 @@ mod tests {
     fn the_weights_of_a_network_are_those_that_it_has() {
         for backbone in [Backbone::Tiny, Backbone::Resnet18] {
             let config = config(backbone, 64, 1);
-            let held = params::count(&Model::new(&config, 3, &device::cpu())) as f64;
+            let model = Model::new(&config, 3, &device::cpu());
+            let held = params::sizes(&model).values().sum::<usize>() as f64;
             let said = weights(&config, 3);
             assert!((0.9 * held..=held).contains(&said), "{said} of {held}");
         }
         for (width, depth) in [(4, 1), (6, 3)] {
             let mut config = Config { method: "unet".to_owned(), ..Config::default() };
             config.unet = UnetConfig { width, depth };
-            let held = params::count(&Unet::new(&config, &device::cpu()));
+            let held: usize = params::sizes(&Unet::new(&config, &device::cpu())).values().sum();
             assert_eq!(weights(&config, 3), held as f64, "width {width}, depth {depth}");
         }
     }

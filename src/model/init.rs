@@ -18,18 +18,15 @@ use crate::rng::{Purpose, Stream};
 /// scale of activations survives depth; heads are uniform in `±1/√inputs`, biases in `±1/√features`.
 /// Batch norm starts as the identity.
 pub(super) fn draw<M: Module>(module: M, features: usize, seed: u64) -> M {
-    let bound = |inputs: usize| 1.0 / (inputs as f64).sqrt();
     params::map_described(module, |Description { name, role, part, shape }, weights| {
         let mut stream = Stream::new(seed, Purpose::Init, 0, fnv1a(name));
+        let mut uniform = |inputs: usize| {
+            let bound = 1.0 / (inputs as f64).sqrt();
+            filled(&weights, || stream.between(-bound, bound))
+        };
         match (part, role, &shape[..]) {
-            (Some(Part::Head), Role::Weight, [_, inputs, ..]) => {
-                let bound = bound(*inputs);
-                filled(&weights, || stream.between(-bound, bound))
-            }
-            (Some(Part::Head), Role::Bias, _) => {
-                let bound = bound(features);
-                filled(&weights, || stream.between(-bound, bound))
-            }
+            (Some(Part::Head), Role::Weight, [_, inputs, ..]) => uniform(*inputs),
+            (Some(Part::Head), Role::Bias, _) => uniform(features),
             (_, Role::Weight, [output, _, kernel, _]) => {
                 let spread = (2.0 / (kernel * kernel * output) as f64).sqrt();
                 filled(&weights, || spread * stream.normal())

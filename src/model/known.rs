@@ -22,9 +22,6 @@ pub struct KnownFile {
     pub sha256: &'static str,
 }
 
-/// Where torchvision publishes its files.
-pub const SOURCE: &str = "https://download.pytorch.org/models/";
-
 /// The files of torchvision that fit our backbones; of several for one backbone, the first is
 /// what the backbone's name alone stands for.
 pub const KNOWN_FILES: &[KnownFile] = &[
@@ -83,9 +80,9 @@ impl KnownFile {
         KNOWN_FILES.iter().find(|file| file.name == name)
     }
 
-    /// Where it is published.
+    /// Where torchvision publishes it.
     pub fn address(&self) -> String {
-        format!("{SOURCE}{}", self.name)
+        format!("https://download.pytorch.org/models/{}", self.name)
     }
 
     /// Lays the settings over others that the file was trained with.
@@ -97,17 +94,15 @@ impl KnownFile {
 
     /// The settings that are not those the file was trained with, as `key = value` should be.
     pub fn disagreements(&self, config: &Config) -> Vec<String> {
-        let mut found = Vec::new();
-        if config.model.backbone != self.backbone {
-            found.push(format!("`model.backbone = \"{}\"`", self.backbone.name()));
-        }
-        if config.model.stem != Stem::Classic {
-            found.push("`model.stem = \"classic\"`".to_owned());
-        }
-        if config.preprocess.normalization != Normalization::Imagenet {
-            found.push("`preprocess.normalization = \"imagenet\"`".to_owned());
-        }
-        found
+        let backbone = format!("`model.backbone = \"{}\"`", self.backbone.name());
+        let normalization = config.preprocess.normalization;
+        let settings = [
+            (config.model.backbone == self.backbone, backbone.as_str()),
+            (config.model.stem == Stem::Classic, "`model.stem = \"classic\"`"),
+            (normalization == Normalization::Imagenet, "`preprocess.normalization = \"imagenet\"`"),
+        ];
+        let other = settings.into_iter().filter(|(agrees, _)| !agrees);
+        other.map(|(_, setting)| setting.to_owned()).collect()
     }
 }
 

@@ -8,12 +8,11 @@ use burn::{
 };
 use conv_kernels::{batch_norm::Moments, conv::Filter};
 
-pub use super::fused::Shortcut;
+pub use super::fused::{After, Shortcut};
 use super::{
     composed,
-    fused::{self, Chain, FusedUnit, Packed},
+    fused::{self, FusedUnit, Packed},
     pass::{Branch, Pass},
-    role::{Layer, Role},
 };
 use crate::config::Kernels;
 
@@ -39,22 +38,6 @@ pub struct Conv {
 
 /// A convolution and its batch norm.
 pub type Unit<'a> = (&'a Conv, &'a BatchNorm);
-
-/// What follows the last of some units.
-#[derive(Debug, Clone, Default)]
-pub struct After {
-    /// Added to the normalized values.
-    pub shortcut: Shortcut,
-    /// Whether negative values become zero in the end.
-    pub relu: bool,
-}
-
-impl After {
-    /// A ReLU.
-    pub fn relu() -> Self {
-        Self { shortcut: Shortcut::None, relu: true }
-    }
-}
 
 /// Up to three units, each of which convolves, normalizes and rectifies; `after` is for the last.
 ///
@@ -84,18 +67,15 @@ fn chain_fused(units: &[Unit<'_>], x: Tensor<4>, after: After, pass: Pass) -> Te
         gamma: norm.weight.val(),
         beta: norm.bias.val(),
     });
-    let chain = Chain { units: fused.collect(), shortcut: after.shortcut, relu: after.relu };
-    let found = chain.forward(x);
-    for ((_, norm), moments) in units.iter().zip(found.moments) {
+    let (output, moments) = fused::chain(fused.collect(), x, after);
+    for ((_, norm), moments) in units.iter().zip(moments) {
         if let Some(Moments { mean, variance, count }) = moments {
-            let channel = |values: Vec<f32>| {
-                let length = values.len();
-                tensor(values, [length], &device)
-            };
-            norm.learn([channel(mean), channel(variance)], count, pass);
+            let channels = [mean.len()];
+            let moments = [mean, variance].map(|values| tensor(values, channels, &device));
+            norm.learn(moments, count, pass);
         }
     }
-    found.output
+    output
 }
 
 fn chain_composed(units: &[Unit<'_>], x: Tensor<4>, after: After, pass: Pass) -> Tensor<4> {
@@ -113,9 +93,6 @@ fn chain_composed(units: &[Unit<'_>], x: Tensor<4>, after: After, pass: Pass) ->
 }
 
 impl Conv {
-    pub(super) const LAYER: Layer =
-        Layer { name: "Conv", part: None, roles: &[("weight", Role::Weight)] };
-
     /// A `kernel × kernel` convolution with weights yet to be drawn or loaded.
     pub fn new(
         [input, output]: [usize; 2],
@@ -172,19 +149,6 @@ pub struct BatchNorm {
 }
 
 impl BatchNorm {
-    pub(super) const LAYER: Layer = Layer {
-        name: "BatchNorm",
-        part: None,
-        roles: &[
-            ("weight", Role::NormScale),
-            ("bias", Role::NormShift),
-            ("running_mean", Role::Statistic),
-            ("running_var", Role::Statistic),
-            ("foreground_mean", Role::ForegroundStatistic("running_mean")),
-            ("foreground_var", Role::ForegroundStatistic("running_var")),
-        ],
-    };
-
     /// The identity, until it has seen data.
     ///
     /// With `separate`, masked images have running statistics of their own.
@@ -212,21 +176,23 @@ impl BatchNorm {
         };
         // Normalization uses the biased variance, the running statistics the unbiased one.
         let unbiased = variance * (values as f64 / (values - 1) as f64);
-        let (running_mean, running_var) = self.running(branch);
-        move_towards(running_mean, mean, momentum);
-        move_towards(running_var, unbiased, momentum);
+        for (running, batch) in self.running(branch).into_iter().zip([mean, unbiased]) {
+            let kept = running.value() * (1.0 - momentum);
+            running.update((kept + batch.detach() * momentum).detach());
+            // An update is only pending until it is asked for.
+            running.value_sync();
+        }
     }
 
     /// Mean and variance that evaluation normalizes by.
     pub fn statistics(&self, branch: Branch) -> [Tensor<1>; 2] {
-        let (mean, var) = self.running(branch);
-        [mean.value(), var.value()]
+        self.running(branch).map(RunningState::value)
     }
 
-    fn running(&self, branch: Branch) -> (&RunningState<Tensor<1>>, &RunningState<Tensor<1>>) {
+    fn running(&self, branch: Branch) -> [&RunningState<Tensor<1>>; 2] {
         match (branch, &self.foreground_mean, &self.foreground_var) {
-            (Branch::Foreground, Some(mean), Some(var)) => (mean, var),
-            _ => (&self.running_mean, &self.running_var),
+            (Branch::Foreground, Some(mean), Some(var)) => [mean, var],
+            _ => [&self.running_mean, &self.running_var],
         }
     }
 }
@@ -249,13 +215,6 @@ pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 /// Hands memory that is of no use any more to the layers, which soon need some.
 pub fn reuse(values: Vec<f32>) {
     fused::give(values);
-}
-
-fn move_towards(running: &RunningState<Tensor<1>>, batch: Tensor<1>, momentum: f64) {
-    let kept = running.value() * (1.0 - momentum);
-    running.update((kept + batch.detach() * momentum).detach());
-    // An update is only pending until it is asked for.
-    running.value_sync();
 }
 
 #[cfg(test)]

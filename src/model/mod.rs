@@ -5,59 +5,24 @@
 //! image × mask ─▶ (half size) ─▶ backbone ─▶ classifier ─▶ scores
 //! ```
 
-/// What a forward pass is for.
-mod pass;
-
-/// The layers residual networks are made of.
-pub mod layers;
-
-/// Layers as single operations on the processor.
-mod fused;
-
-/// Layers from operations every device has.
-mod composed;
-
-/// The backbone.
-pub mod resnet;
-
-/// Class maps and their pooling into scores.
-pub mod wildcat;
-
-/// Class maps on a backbone, and nothing else.
-pub mod cam;
-
-/// Features gathered by attention.
 pub mod attention;
-
-/// Other ways from a class map to its score.
-pub mod pooling;
-
-/// Pixels labelled one by one.
-pub mod unet;
-
-/// Class maps to a soft mask; an image split by it.
-pub mod mask;
-
-/// The soft mask of evidence, row by row.
-pub mod soft_mask;
-
-/// What each tensor of a network is.
-pub mod role;
-
-/// A module's tensors by name.
-pub mod params;
-
-/// Weight files in and out.
-pub mod weights;
-
-/// How much memory a network will need.
+pub mod cam;
+mod composed;
 pub mod footprint;
-
-/// Weight files that others have published.
-pub mod known;
-
-/// First weights, drawn.
+mod fused;
 mod init;
+pub mod known;
+pub mod layers;
+pub mod mask;
+pub mod params;
+mod pass;
+pub mod pooling;
+pub mod resnet;
+pub mod role;
+pub mod soft_mask;
+pub mod unet;
+pub mod weights;
+pub mod wildcat;
 
 use burn::{
     module::Module,

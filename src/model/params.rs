@@ -13,7 +13,7 @@ use burn::{
 
 use super::{
     layers::values,
-    role::{Layer, Part, Role, layer},
+    role::{Part, Role, part, role},
 };
 
 /// The level of a field path that names leave out.
@@ -50,11 +50,6 @@ pub fn collect(module: &impl Module) -> BTreeMap<String, Array> {
     arrays
 }
 
-/// The names of a module's tensors, in order of declaration.
-pub fn names(module: &impl Module) -> Vec<String> {
-    describe(module).into_iter().map(|tensor| tensor.name).collect()
-}
-
 /// What each tensor of a module is, in order of declaration.
 pub fn describe(module: &impl Module) -> Vec<Description> {
     let mut found = Vec::new();
@@ -66,11 +61,6 @@ pub fn describe(module: &impl Module) -> Vec<Description> {
 pub fn sizes(module: &impl Module) -> BTreeMap<String, usize> {
     let learned = describe(module).into_iter().filter(|tensor| !tensor.role.is_statistic());
     learned.map(|tensor| (tensor.name, tensor.shape.iter().product())).collect()
-}
-
-/// The number of weights that training moves.
-pub fn count(module: &impl Module) -> usize {
-    sizes(module).values().sum()
 }
 
 /// Replaces each tensor of a module by what `change` makes of it; shapes stay.
@@ -103,8 +93,8 @@ pub fn let_backbone_learn<M: Module>(module: M, learns: bool) -> M {
 /// The gradients of a module's weights, by name and in host memory; weights that `gradients`
 /// leaves out are absent.
 pub fn gradients(module: &impl Module, gradients: Gradients) -> BTreeMap<String, Vec<f32>> {
-    let mut collector =
-        GradientCollector { path: Path::default(), gradients, found: BTreeMap::new() };
+    let (path, found) = (Path::default(), BTreeMap::new());
+    let mut collector = GradientCollector { path, gradients, found };
     module.visit(&mut collector);
     collector.found
 }
@@ -119,14 +109,14 @@ impl Description {
     }
 }
 
-/// The fields from the root to where a walk has come, each with the layer whose field it is.
+/// The fields from the root to where a walk has come, each with the type whose field it is.
 #[derive(Default)]
-struct Path(Vec<(String, Option<&'static Layer>)>);
+struct Path(Vec<(String, String)>);
 
 impl Path {
     fn enter(&mut self, field: &str, container: &str) {
-        let layer = container.strip_prefix("Struct:").and_then(layer);
-        self.0.push((field.to_owned(), layer));
+        let layer = container.strip_prefix("Struct:").unwrap_or_default();
+        self.0.push((field.to_owned(), layer.to_owned()));
     }
 
     fn name(&self) -> String {
@@ -136,15 +126,25 @@ impl Path {
 
     /// The tensor that the walk has come to.
     fn describe(&self, shape: &[usize]) -> Description {
-        let stated = self.0.last().and_then(|(field, layer)| {
-            let mut roles = (*layer)?.roles.iter();
-            roles.find(|(name, _)| *name == field.as_str()).map(|(_, role)| *role)
-        });
         let name = self.name();
-        let role = stated.unwrap_or_else(|| panic!("the layer of `{name}` states no role for it"));
-        let part = self.0.iter().find_map(|(_, layer)| (*layer)?.part);
+        let stated = self.0.last().and_then(|(field, layer)| role(layer, field));
+        let role = stated.unwrap_or_else(|| panic!("`role.rs` states no role for `{name}`"));
+        let part = self.0.iter().find_map(|(_, layer)| part(layer));
         Description { name, role, part, shape: shape.to_vec() }
     }
+}
+
+/// What every walk does between tensors: its path goes along.
+macro_rules! follow_path {
+    () => {
+        fn enter_module(&mut self, field: &str, container: &str) {
+            self.path.enter(field, container);
+        }
+
+        fn exit_module(&mut self, _: &str, _: &str) {
+            self.path.0.pop();
+        }
+    };
 }
 
 struct BackboneSwitch {
@@ -153,13 +153,7 @@ struct BackboneSwitch {
 }
 
 impl ModuleMapper for BackboneSwitch {
-    fn enter_module(&mut self, field: &str, container: &str) {
-        self.path.enter(field, container);
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.0.pop();
-    }
+    follow_path!();
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let tensor = self.path.describe(&param.dims());
@@ -173,13 +167,7 @@ struct Visitor<F> {
 }
 
 impl<F: FnMut(Description, Tensor<1>)> ModuleVisitor for Visitor<F> {
-    fn enter_module(&mut self, field: &str, container: &str) {
-        self.path.enter(field, container);
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.0.pop();
-    }
+    follow_path!();
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let tensor = param.val();
@@ -194,13 +182,7 @@ struct GradientCollector {
 }
 
 impl ModuleVisitor for GradientCollector {
-    fn enter_module(&mut self, field: &str, container: &str) {
-        self.path.enter(field, container);
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.0.pop();
-    }
+    follow_path!();
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = param.val().grad_remove(&mut self.gradients) {
@@ -215,13 +197,7 @@ struct Mapper<F> {
 }
 
 impl<F: FnMut(&Description, Tensor<1>) -> Tensor<1>> ModuleMapper for Mapper<F> {
-    fn enter_module(&mut self, field: &str, container: &str) {
-        self.path.enter(field, container);
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.0.pop();
-    }
+    follow_path!();
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let learned = param.is_require_grad();

@@ -6,12 +6,12 @@ use burn::tensor::Tensor;
 
 /// The mean of each map: Zhou et al., *Learning deep features for discriminative localization*, 2016.
 pub fn mean(maps: Tensor<4>) -> Tensor<2> {
-    pooled(flat(maps).mean_dim(2))
+    maps.flatten::<3>(2, 3).mean_dim(2).squeeze_dim(2)
 }
 
 /// The highest cell of each map: Oquab et al., *Is object localization for free?*, 2015.
 pub fn max(maps: Tensor<4>) -> Tensor<2> {
-    pooled(flat(maps).max_dim(2))
+    maps.flatten::<3>(2, 3).max_dim(2).squeeze_dim(2)
 }
 
 /// A soft maximum: Pinheiro and Collobert, *From image-level to pixel-level labeling*, 2015.
@@ -22,22 +22,12 @@ pub fn max(maps: Tensor<4>) -> Tensor<2> {
 ///
 /// It rises from the mean to the maximum as the `sharpness` r rises from 0 to ∞.
 pub fn log_sum_exp(maps: Tensor<4>, sharpness: f64) -> Tensor<2> {
-    let cells = flat(maps);
+    let cells = maps.flatten::<3>(2, 3);
     // Only keeps `exp` finite: the result does not depend on it, nor does the gradient.
     let highest = cells.clone().inner().max_dim(2);
     let highest = if cells.is_autodiff() { highest.autodiff() } else { highest };
     let raised = ((cells - highest.clone()) * sharpness).exp().mean_dim(2);
-    pooled(raised.log() / sharpness + highest)
-}
-
-fn flat(maps: Tensor<4>) -> Tensor<3> {
-    let [batch, classes, height, width] = maps.dims();
-    maps.reshape([batch, classes, height * width])
-}
-
-fn pooled(scores: Tensor<3>) -> Tensor<2> {
-    let [batch, classes, _] = scores.dims();
-    scores.reshape([batch, classes])
+    (raised.log() / sharpness + highest).squeeze_dim(2)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! a bottleneck is on its 3×3 convolution, as in torchvision. Field names are
 //! torchvision's, so that its weights load by name.
 
-use std::iter;
+use std::{array, iter, mem};
 
 use burn::{
     module::Module,
@@ -16,7 +16,6 @@ use super::{
     init,
     layers::{After, BatchNorm, Conv, Shortcut, chain, max_pool},
     pass::Pass,
-    role::{Layer, Part},
 };
 use crate::config::{Backbone, ModelConfig, Statistics, Stem};
 
@@ -59,16 +58,8 @@ struct Architecture {
     width: usize,
     /// Whether blocks squeeze, convolve and expand fourfold.
     bottleneck: bool,
-}
-
-/// What tells one block from another.
-#[derive(Clone)]
-struct Shape {
-    /// In, within, out.
-    channels: [usize; 3],
-    stride: usize,
-    dilation: usize,
-    bottleneck: bool,
+    /// Weights, rounded down.
+    millions: f64,
 }
 
 /// Stride and dilation of a block's 3×3 convolutions.
@@ -80,57 +71,60 @@ pub(crate) struct BlockSteps {
     pub(crate) bottleneck: bool,
 }
 
-/// The blocks of each stage.
+/// The blocks of each stage, strides turned into dilation once the output stride is reached.
 pub(crate) fn block_steps(config: &ModelConfig) -> [Vec<BlockSteps>; 4] {
-    Architecture::of(config.backbone).stages(config.output_stride).map(|stage| {
-        let Stage { stride, first_dilation, dilation, bottleneck, .. } = stage;
-        let first = BlockSteps { stride, dilation: first_dilation, bottleneck };
+    let Architecture { blocks, bottleneck, .. } = Architecture::of(config.backbone);
+    // The stem and its pooling have already divided by four.
+    let (mut reached, mut dilation) = (4, 1);
+    array::from_fn(|stage| {
+        let wanted = if stage == 0 { 1 } else { 2 };
+        let stride = if reached * wanted > config.output_stride { 1 } else { wanted };
+        reached *= stride;
+        // The first block's convolution still sees the resolution before.
+        let first = BlockSteps { stride, dilation, bottleneck };
+        dilation *= wanted / stride;
         let later = BlockSteps { stride: 1, dilation, bottleneck };
-        iter::once(first).chain(iter::repeat(later)).take(stage.blocks).collect()
+        iter::once(first).chain(iter::repeat(later)).take(blocks[stage]).collect()
     })
 }
 
-/// One stage: how many blocks, how wide, at which resolution.
-struct Stage {
-    blocks: usize,
-    planes: usize,
-    stride: usize,
-    /// Of the first block's convolution, which still sees the resolution before.
-    first_dilation: usize,
-    dilation: usize,
-    bottleneck: bool,
+/// A convolution, of a stride and a dilation, and its batch norm.
+fn unit(
+    channels: [usize; 2],
+    kernel: usize,
+    [stride, dilation]: [usize; 2],
+    config: &ModelConfig,
+    device: &Device,
+) -> (Conv, BatchNorm) {
+    let conv = Conv::new(channels, kernel, stride, dilation, device).with_kernels(config.kernels);
+    let separate = config.statistics == Statistics::Separate;
+    (conv, BatchNorm::new(channels[1], separate, device))
 }
 
 impl Resnet {
-    pub(super) const LAYER: Layer =
-        Layer { name: "Resnet", part: Some(Part::Backbone), roles: &[] };
-
     /// A network whose weights are yet to be drawn or loaded.
     pub fn new(config: &ModelConfig, device: &Device) -> Self {
         let architecture = Architecture::of(config.backbone);
         let width = architecture.width;
-        let separate = config.statistics == Statistics::Separate;
-        let unit = |channels: [usize; 2], kernel, stride| {
-            (
-                Conv::new(channels, kernel, stride, 1, device).with_kernels(config.kernels),
-                BatchNorm::new(channels[1], separate, device),
-            )
-        };
+        let unit = |channels, kernel, stride| unit(channels, kernel, [stride, 1], config, device);
         let (stem, mut channels) = match config.stem {
             Stem::Classic => (vec![unit([3, width], 7, 2)], width),
             Stem::Deep => {
-                let first = unit([3, width], 3, 2);
-                let second = unit([width, width], 3, 1);
+                let (first, second) = (unit([3, width], 3, 2), unit([width, width], 3, 1));
                 (vec![first, second, unit([width, 2 * width], 3, 1)], 2 * width)
             }
         };
-        let mut stages = architecture.stages(config.output_stride).into_iter().map(|stage| {
-            let blocks = Block::stage(&stage, channels, config, device);
-            channels = stage.planes * architecture.expansion();
-            blocks
+        let mut planes = width;
+        let [layer1, layer2, layer3, layer4] = block_steps(config).map(|blocks| {
+            let output = planes * architecture.expansion();
+            let block = |steps| {
+                let channels = [mem::replace(&mut channels, output), planes, output];
+                Block::new(channels, steps, config, device)
+            };
+            let layer = blocks.into_iter().map(block).collect();
+            planes *= 2;
+            layer
         });
-        let mut next = || stages.next().expect("a residual network has four stages");
-        let [layer1, layer2, layer3, layer4] = [next(), next(), next(), next()];
 
         let mut stem = stem.into_iter();
         let (conv1, bn1) = stem.next().expect("a stem has at least one convolution");
@@ -148,7 +142,7 @@ impl Resnet {
             layer3,
             layer4,
             output_stride: config.output_stride,
-            features: 8 * width * architecture.expansion(),
+            features: channels,
         }
     }
 
@@ -203,16 +197,12 @@ impl Resnet {
         };
         reach += step;
         step *= 2;
-        for stage in Architecture::of(config.backbone).stages(config.output_stride) {
-            for block in 0..stage.blocks {
-                let dilation = if block == 0 { stage.first_dilation } else { stage.dilation };
+        for BlockSteps { stride, dilation, bottleneck } in block_steps(config).into_iter().flatten()
+        {
+            reach += dilation * step;
+            step *= stride;
+            if !bottleneck {
                 reach += dilation * step;
-                if block == 0 {
-                    step *= stage.stride;
-                }
-                if !stage.bottleneck {
-                    reach += dilation * step;
-                }
             }
         }
         reach
@@ -229,53 +219,30 @@ impl Resnet {
     }
 
     /// Rows and columns of the last map for an image of `height × width`.
-    pub fn grid(&self, [height, width]: [usize; 2]) -> [usize; 2] {
+    pub fn grid(&self, size: [usize; 2]) -> [usize; 2] {
         // Halving with rounding up, repeatedly, is one division with rounding up.
-        [height.div_ceil(self.output_stride), width.div_ceil(self.output_stride)]
+        size.map(|side| side.div_ceil(self.output_stride))
     }
 }
 
 impl Block {
-    fn stage(stage: &Stage, input: usize, config: &ModelConfig, device: &Device) -> Vec<Self> {
-        let output = stage.planes * if stage.bottleneck { 4 } else { 1 };
-        let first = Shape {
-            channels: [input, stage.planes, output],
-            stride: stage.stride,
-            dilation: stage.first_dilation,
-            bottleneck: stage.bottleneck,
-        };
-        let later = Shape {
-            channels: [output, stage.planes, output],
-            stride: 1,
-            dilation: stage.dilation,
-            bottleneck: stage.bottleneck,
-        };
-        let shapes = std::iter::once(first).chain(std::iter::repeat(later)).take(stage.blocks);
-        shapes.map(|shape| Self::new(shape, config, device)).collect()
-    }
-
-    fn new(shape: Shape, config: &ModelConfig, device: &Device) -> Self {
-        let Shape { channels: [input, planes, output], stride, dilation, bottleneck } = shape;
-        let conv = |channels, kernel, stride, dilation| {
-            Conv::new(channels, kernel, stride, dilation, device).with_kernels(config.kernels)
-        };
-        let separate = config.statistics == Statistics::Separate;
-        let norm = |channels| BatchNorm::new(channels, separate, device);
-        let (conv1, conv2) = if bottleneck {
-            (conv([input, planes], 1, 1, 1), conv([planes, planes], 3, stride, dilation))
+    /// `channels` are those that go in, within, and out.
+    fn new(
+        [input, planes, output]: [usize; 3],
+        BlockSteps { stride, dilation, bottleneck }: BlockSteps,
+        config: &ModelConfig,
+        device: &Device,
+    ) -> Self {
+        let unit = |channels, kernel, steps| unit(channels, kernel, steps, config, device);
+        let ((conv1, bn1), (conv2, bn2)) = if bottleneck {
+            (unit([input, planes], 1, [1, 1]), unit([planes, planes], 3, [stride, dilation]))
         } else {
-            (conv([input, planes], 3, stride, dilation), conv([planes, planes], 3, 1, dilation))
+            (unit([input, planes], 3, [stride, dilation]), unit([planes, planes], 3, [1, dilation]))
         };
+        let (conv3, bn3) = bottleneck.then(|| unit([planes, output], 1, [1, 1])).unzip();
         let projected = stride != 1 || input != output;
-        Self {
-            conv1,
-            bn1: norm(planes),
-            conv2,
-            bn2: norm(planes),
-            conv3: bottleneck.then(|| conv([planes, output], 1, 1, 1)),
-            bn3: bottleneck.then(|| norm(output)),
-            downsample: projected.then(|| (conv([input, output], 1, stride, 1), norm(output))),
-        }
+        let downsample = projected.then(|| unit([input, output], 1, [stride, 1]));
+        Self { conv1, bn1, conv2, bn2, conv3, bn3, downsample }
     }
 
     /// Shapes: `[B, H, W, in]` → `[B, h, w, out]`.
@@ -330,49 +297,24 @@ pub(super) fn activations(config: &ModelConfig, pixels: f64) -> Activations {
 /// Weights of the backbone, rounded down, and channels of its features.
 pub(super) fn weights(backbone: Backbone) -> (f64, f64) {
     let architecture = Architecture::of(backbone);
-    let millions = match backbone {
-        Backbone::Tiny => 0.3,
-        Backbone::Resnet18 => 11.0,
-        Backbone::Resnet34 => 21.0,
-        Backbone::Resnet50 => 23.0,
-        Backbone::Resnet101 => 42.0,
-    };
-    (millions * 1e6, (8 * architecture.width * architecture.expansion()) as f64)
+    let features = 8 * architecture.width * architecture.expansion();
+    (architecture.millions * 1e6, features as f64)
 }
 
 impl Architecture {
     fn of(backbone: Backbone) -> Self {
-        let (blocks, width, bottleneck) = match backbone {
-            Backbone::Tiny => ([1, 1, 1, 1], 16, false),
-            Backbone::Resnet18 => ([2, 2, 2, 2], 64, false),
-            Backbone::Resnet34 => ([3, 4, 6, 3], 64, false),
-            Backbone::Resnet50 => ([3, 4, 6, 3], 64, true),
-            Backbone::Resnet101 => ([3, 4, 23, 3], 64, true),
+        let (blocks, width, bottleneck, millions) = match backbone {
+            Backbone::Tiny => ([1, 1, 1, 1], 16, false, 0.3),
+            Backbone::Resnet18 => ([2, 2, 2, 2], 64, false, 11.0),
+            Backbone::Resnet34 => ([3, 4, 6, 3], 64, false, 21.0),
+            Backbone::Resnet50 => ([3, 4, 6, 3], 64, true, 23.0),
+            Backbone::Resnet101 => ([3, 4, 23, 3], 64, true, 42.0),
         };
-        Self { blocks, width, bottleneck }
+        Self { blocks, width, bottleneck, millions }
     }
 
     fn expansion(&self) -> usize {
         if self.bottleneck { 4 } else { 1 }
-    }
-
-    /// The stages, their strides turned into dilation once `output_stride` is reached.
-    fn stages(&self, output_stride: usize) -> [Stage; 4] {
-        // The stem and its pooling have already divided by four.
-        let (mut reached, mut dilation) = (4, 1);
-        let mut index = 0;
-        self.blocks.map(|blocks| {
-            let planes = self.width << index;
-            let wanted = if index == 0 { 1 } else { 2 };
-            let first_dilation = dilation;
-            let stride = if reached * wanted > output_stride { 1 } else { wanted };
-            if stride < wanted {
-                dilation *= wanted;
-            }
-            reached *= stride;
-            index += 1;
-            Stage { blocks, planes, stride, first_dilation, dilation, bottleneck: self.bottleneck }
-        })
     }
 }
 
@@ -388,6 +330,10 @@ mod tests {
     fn resnet(backbone: Backbone, stem: Stem, output_stride: usize) -> Resnet {
         let config = ModelConfig { backbone, stem, output_stride, ..ModelConfig::default() };
         Resnet::new(&config, &device::cpu())
+    }
+
+    fn weights(network: &Resnet) -> usize {
+        params::sizes(network).values().sum()
     }
 
     #[test]
@@ -437,12 +383,12 @@ mod tests {
 
     #[test]
     fn the_published_backbones_have_the_published_number_of_weights() {
-        let deep = |backbone| params::count(&resnet(backbone, Stem::Deep, 32));
+        let deep = |backbone| weights(&resnet(backbone, Stem::Deep, 32));
         assert_eq!(deep(Backbone::Resnet18), 11_324_992);
         assert_eq!(deep(Backbone::Resnet50), 23_631_808);
         assert_eq!(deep(Backbone::Resnet101), 42_623_936);
         // torchvision's resnet18 and resnet34 without `fc`.
-        let classic = |backbone| params::count(&resnet(backbone, Stem::Classic, 32));
+        let classic = |backbone| weights(&resnet(backbone, Stem::Classic, 32));
         assert_eq!(classic(Backbone::Resnet18), 11_176_512);
         assert_eq!(classic(Backbone::Resnet34), 21_284_672);
     }
@@ -457,16 +403,13 @@ mod tests {
             assert_eq!([height, width], grid);
             assert_eq!(network.grid([72, 40]), grid);
             assert_eq!(features, network.features());
-            assert_eq!(
-                params::count(&network),
-                params::count(&resnet(Backbone::Tiny, Stem::Deep, 32))
-            );
+            assert_eq!(weights(&network), weights(&resnet(Backbone::Tiny, Stem::Deep, 32)));
         }
     }
 
     #[test]
     fn names_are_those_of_torchvision() {
-        let names = params::names(&resnet(Backbone::Resnet50, Stem::Classic, 32));
+        let tensors = params::collect(&resnet(Backbone::Resnet50, Stem::Classic, 32));
         for name in [
             "conv1.weight",
             "bn1.running_mean",
@@ -475,7 +418,7 @@ mod tests {
             "layer4.2.conv3.weight",
             "layer4.2.bn3.bias",
         ] {
-            assert!(names.iter().any(|known| known == name), "{name} is missing");
+            assert!(tensors.contains_key(name), "{name} is missing");
         }
     }
 }

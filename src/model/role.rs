@@ -1,11 +1,4 @@
-//! What each tensor of a network is, as its layer states it.
-
-use super::{
-    attention::Attention,
-    layers::{BatchNorm, Conv},
-    resnet::Resnet,
-    wildcat::Head,
-};
+//! What each tensor of a network is.
 
 /// What a tensor is to its layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,20 +33,25 @@ pub enum Part {
     Head,
 }
 
-/// What a layer states about itself.
-pub(super) struct Layer {
-    /// The name of its type.
-    pub(super) name: &'static str,
-    /// What it and all layers within it are part of, if it says so.
-    pub(super) part: Option<Part>,
-    /// The roles of its own tensors, by field.
-    pub(super) roles: &'static [(&'static str, Role)],
+/// What the tensor in a field is to its layer, which is called by its type.
+pub(super) fn role(layer: &str, field: &str) -> Option<Role> {
+    Some(match (layer, field) {
+        ("Conv" | "Head" | "Attention", "weight") => Role::Weight,
+        ("Head" | "Attention", "bias") => Role::Bias,
+        ("BatchNorm", "weight") => Role::NormScale,
+        ("BatchNorm", "bias") => Role::NormShift,
+        ("BatchNorm", "running_mean" | "running_var") => Role::Statistic,
+        ("BatchNorm", "foreground_mean") => Role::ForegroundStatistic("running_mean"),
+        ("BatchNorm", "foreground_var") => Role::ForegroundStatistic("running_var"),
+        _ => return None,
+    })
 }
 
-const LAYERS: [Layer; 5] =
-    [Conv::LAYER, BatchNorm::LAYER, Head::LAYER, Attention::LAYER, Resnet::LAYER];
-
-/// What the layer of a type states; layers that only hold others state nothing.
-pub(super) fn layer(name: &str) -> Option<&'static Layer> {
-    LAYERS.iter().find(|layer| layer.name == name)
+/// What a layer and all layers within it are part of, if that depends on none above.
+pub(super) fn part(layer: &str) -> Option<Part> {
+    match layer {
+        "Resnet" => Some(Part::Backbone),
+        "Head" | "Attention" => Some(Part::Head),
+        _ => None,
+    }
 }

@@ -96,7 +96,7 @@ pub struct Noted<T> {
 /// Reads the tensors of a safetensors file, and what [`encode`] noted beside them.
 pub fn read_with_note<T: DeserializeOwned>(path: &Path) -> Result<Noted<T>> {
     let file = SafetensorsFile::open(path)?;
-    let note = file.note()?;
+    let note = from_note(path, file.note.clone())?;
     Ok(Noted { arrays: file.arrays()?, note, verified: file.seal.is_some() })
 }
 
@@ -119,14 +119,13 @@ fn from_note<T: DeserializeOwned>(path: &Path, note: Option<Value>) -> Result<T>
 pub(crate) fn read_some(path: &Path, names: &[String]) -> Result<Vec<Array>> {
     let file = SafetensorsFile::open(path)?;
     let mut open = regular::open(path).map_err(Error::file("read", path))?;
-    let mut found = Vec::with_capacity(names.len());
-    for name in names {
+    let read = |name: &String| {
         let missing = || broken(path, &format!("`{name}` is missing"));
         let info = file.header.info(name).ok_or_else(missing)?;
         let array = file.array(name, &mut open, info).map_err(|error| broken(path, &error))?;
-        found.push(array.ok_or_else(missing)?);
-    }
-    Ok(found)
+        array.ok_or_else(missing)
+    };
+    names.iter().map(read).collect()
 }
 
 /// The safetensors file of tensors and a note, with checksums of both.
@@ -279,11 +278,6 @@ impl<'a> SafetensorsFile<'a> {
         Ok(Self { path, header, note, seal, start })
     }
 
-    /// What was noted beside the tensors.
-    fn note<T: DeserializeOwned>(&self) -> Result<T> {
-        from_note(self.path, self.note.clone())
-    }
-
     /// Reads the tensors, several at a time and without a copy of the file beside them.
     fn arrays(&self) -> Result<Arrays> {
         let open = || fs::File::open(self.path);
@@ -295,14 +289,11 @@ impl<'a> SafetensorsFile<'a> {
             Ok(array.map(|array| (name.clone(), array)))
         });
         let read: io::Result<Vec<_>> = read.collect();
-        match read {
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                Err(broken(self.path, &error))
-            }
-            read => {
-                Ok(read.map_err(Error::file("read", self.path))?.into_iter().flatten().collect())
-            }
-        }
+        let arrays = read.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => broken(self.path, &error),
+            _ => Error::file("read", self.path)(error),
+        })?;
+        Ok(arrays.into_iter().flatten().collect())
     }
 
     /// Reads one tensor, unless it is a counter such as `num_batches_tracked`.
@@ -312,13 +303,7 @@ impl<'a> SafetensorsFile<'a> {
         file: &mut fs::File,
         info: &TensorInfo,
     ) -> io::Result<Option<Array>> {
-        let kind = match info.dtype {
-            Dtype::F32 => Float::Single,
-            Dtype::F64 => Float::Double,
-            Dtype::F16 => Float::Half,
-            Dtype::BF16 => Float::Brain,
-            _ => return Ok(None),
-        };
+        let Some(decode) = decoder(info.dtype) else { return Ok(None) };
         let (start, end) = info.data_offsets;
         file.seek(SeekFrom::Start(self.start + start as u64))?;
         let mut values = Vec::with_capacity(info.shape.iter().product());
@@ -327,7 +312,7 @@ impl<'a> SafetensorsFile<'a> {
         for from in (start..end).step_by(BLOCK) {
             let block = &mut block[..BLOCK.min(end - from)];
             file.read_exact(block)?;
-            kind.decode(block, &mut values);
+            decode(block, &mut values);
             if let Some(digest) = &mut digest {
                 digest.add(block);
             }
@@ -398,16 +383,17 @@ fn read_pytorch(path: &Path) -> Result<Arrays> {
     let mut arrays = Arrays::new();
     for name in names {
         let Some(found) = reader.get(&name) else { continue };
-        let kind = match found.dtype() {
-            TorchType::F32 => Float::Single,
-            TorchType::F64 => Float::Double,
-            TorchType::F16 => Float::Half,
-            TorchType::BF16 => Float::Brain,
+        let dtype = match found.dtype() {
+            TorchType::F32 => Dtype::F32,
+            TorchType::F64 => Dtype::F64,
+            TorchType::F16 => Dtype::F16,
+            TorchType::BF16 => Dtype::BF16,
             _ => continue,
         };
+        let decode = decoder(dtype).expect("these are floats");
         let shape = found.shape().to_vec();
         let mut values = Vec::new();
-        kind.decode(&found.read().map_err(Error::file("read", path))?, &mut values);
+        decode(&found.read().map_err(Error::file("read", path))?, &mut values);
         if values.len() != shape.iter().product::<usize>() {
             return Err(broken(path, &format!("`{name}` is cut short")));
         }
@@ -416,28 +402,23 @@ fn read_pytorch(path: &Path) -> Result<Arrays> {
     Ok(arrays)
 }
 
-/// How a file stores numbers; always little-endian.
-#[derive(Clone, Copy)]
-enum Float {
-    Half,
-    Brain,
-    Single,
-    Double,
-}
+/// Appends the numbers that bytes stand for.
+type Decode = fn(&[u8], &mut Vec<f32>);
 
-impl Float {
-    /// Appends the numbers that `bytes` stand for; bytes of an incomplete last one are left out.
-    fn decode(self, bytes: &[u8], values: &mut Vec<f32>) {
-        fn each<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
-            bytes.as_chunks().0.iter().copied()
-        }
-        match self {
-            Self::Half => values.extend(each(bytes).map(|b| f16::from_le_bytes(b).to_f32())),
-            Self::Brain => values.extend(each(bytes).map(|b| bf16::from_le_bytes(b).to_f32())),
-            Self::Single => values.extend(each(bytes).map(f32::from_le_bytes)),
-            Self::Double => values.extend(each(bytes).map(|b| f64::from_le_bytes(b) as f32)),
-        }
+/// How floats of a type are read, which are little-endian; bytes of an incomplete last one are left
+/// out. None for other numbers.
+fn decoder(dtype: Dtype) -> Option<Decode> {
+    fn each<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
+        bytes.as_chunks().0.iter().copied()
     }
+    let decode: Decode = match dtype {
+        Dtype::F16 => |bytes, to| to.extend(each(bytes).map(|b| f16::from_le_bytes(b).to_f32())),
+        Dtype::BF16 => |bytes, to| to.extend(each(bytes).map(|b| bf16::from_le_bytes(b).to_f32())),
+        Dtype::F32 => |bytes, to| to.extend(each(bytes).map(f32::from_le_bytes)),
+        Dtype::F64 => |bytes, to| to.extend(each(bytes).map(|b| f64::from_le_bytes(b) as f32)),
+        _ => return None,
+    };
+    Some(decode)
 }
 
 fn broken(path: &Path, reason: &dyn fmt::Display) -> Error {

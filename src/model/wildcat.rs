@@ -6,15 +6,14 @@
 //! score of a class is the mean of its highest cells, optionally joined by its
 //! lowest ones as evidence against it.
 
+use std::iter;
+
 use burn::{
     module::{Module, Param},
     tensor::{Device, Tensor},
 };
 
-use super::{
-    layers::{tensor, values},
-    role::{Layer, Part, Role},
-};
+use super::layers::{tensor, values};
 use crate::config::PoolConfig;
 
 /// From features to class maps.
@@ -29,12 +28,6 @@ pub struct Head {
 }
 
 impl Head {
-    pub(super) const LAYER: Layer = Layer {
-        name: "Head",
-        part: Some(Part::Head),
-        roles: &[("weight", Role::Weight), ("bias", Role::Bias)],
-    };
-
     /// A head whose weights are yet to be drawn or loaded.
     pub fn new(features: usize, classes: usize, maps_per_class: usize, device: &Device) -> Self {
         let maps = classes * maps_per_class;
@@ -75,7 +68,7 @@ pub fn pool(maps: Tensor<4>, rule: &Pooling<'_>, keep: Option<&[f32]>) -> Tensor
     let cells = height * width;
     let weights = weights(&values(maps.clone().inner()), cells, rule, keep);
     let weights = tensor(weights, [batch, classes, cells], &maps.device());
-    (maps.reshape([batch, classes, cells]) * weights).sum_dim(2).reshape([batch, classes])
+    (maps.flatten::<3>(2, 3) * weights).sum_dim(2).squeeze_dim(2)
 }
 
 /// Which cells of a map make the score.
@@ -110,14 +103,10 @@ fn weights(maps: &[f32], cells: usize, rule: &Pooling<'_>, keep: Option<&[f32]>)
         order.sort_by(|&a, &b| map[b].total_cmp(&map[a]));
         let start = row * cells;
         let kept = |slot: usize| keep.map_or(1.0, |keep| keep[start + slot]);
-        for slot in 0..top {
-            weights[start + order[slot]] += share * kept(slot) / top as f32;
-        }
-        if both {
-            for slot in cells - bottom..cells {
-                weights[start + order[slot]] +=
-                    share * bottom_weight as f32 * kept(slot) / bottom as f32;
-            }
+        let lowest = both.then(|| (cells - bottom..cells, share * bottom_weight as f32));
+        for (slots, share) in iter::once((0..top, share)).chain(lowest) {
+            let count = slots.len() as f32;
+            slots.for_each(|slot| weights[start + order[slot]] += share * kept(slot) / count);
         }
     }
     weights

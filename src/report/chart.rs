@@ -10,6 +10,7 @@ mod axis;
 mod draw;
 mod plot;
 
+pub(super) use self::draw::grid;
 use super::svg::{Paint, Svg};
 
 /// Lengths of ink and gap, with round ends; told apart without colour.
@@ -63,12 +64,8 @@ impl Style {
 }
 
 impl Chart {
-    pub(super) fn new(
-        title: impl Into<String>,
-        x_label: impl Into<String>,
-        y_label: impl Into<String>,
-    ) -> Self {
-        let (title, x_label, y_label) = (title.into(), x_label.into(), y_label.into());
+    pub(super) fn new(title: &str, x_label: &str, y_label: &str) -> Self {
+        let [title, x_label, y_label] = [title, x_label, y_label].map(str::to_owned);
         Self { title, x_label, y_label, ..Self::default() }
     }
 
@@ -91,18 +88,8 @@ impl Chart {
 
     /// The chart, so many pixels wide and its data so many high.
     pub(super) fn draw(&self, size: (f32, f32)) -> Svg {
-        draw::grid(1, std::slice::from_ref(self), size)
+        grid(1, std::slice::from_ref(self), size)
     }
-}
-
-/// Charts of equal size in a row; their axes line up.
-pub(super) fn side_by_side(charts: &[Chart], size: (f32, f32)) -> Svg {
-    draw::grid(charts.len(), charts, size)
-}
-
-/// Charts of equal size under each other; their axes line up.
-pub(super) fn stacked(charts: &[Chart], size: (f32, f32)) -> Svg {
-    draw::grid(1, charts, size)
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub(super) fn figures(report: &Report) -> Vec<Figure> {
         figures.push(Figure {
             name: NAMES[0],
             caption,
-            drawing: chart::side_by_side(&charts, SIZE),
+            drawing: chart::grid(charts.len(), &charts, SIZE),
             parts: charts.iter().map(|chart| chart.draw(SIZE)).collect(),
         });
     }
@@ -156,7 +156,7 @@ pub fn training_curves(records: &[EpochRecord]) -> String {
     if let Some(best) = records.iter().rev().find(|record| record.best) {
         errors.mark("epoch kept", best.epoch as f64);
     }
-    chart::stacked(&[losses, errors], (720.0, 260.0)).document()
+    chart::grid(1, &[losses, errors], (720.0, 260.0)).document()
 }
 
 /// Dice against the threshold, with a mark at the one that was used.

@@ -48,11 +48,10 @@ pub fn heat_map(image: &RgbImage, scores: &[f32]) -> RgbImage {
 
 /// The image with the pixels of a mask coloured.
 pub(super) fn tint(image: &RgbImage, mask: &[bool], colour: Rgb<u8>) -> RgbImage {
-    recolour(
-        image,
-        mask.len(),
-        |i, pixel| if mask[i] { blend(pixel, colour, ALPHA) } else { pixel },
-    )
+    recolour(image, mask.len(), |i, pixel| match mask[i] {
+        true => blend(pixel, colour, ALPHA),
+        false => pixel,
+    })
 }
 
 /// The image with a predicted mask: its inside lightly coloured, its border drawn, and what the

@@ -19,6 +19,11 @@ pub(super) fn text(table: csv::Writer<Vec<u8>>) -> String {
     String::from_utf8(bytes).expect("text went in")
 }
 
+/// A number, or nothing where there is none.
+pub(super) fn number(number: Option<impl ToString>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
+}
+
 /// A name that no spreadsheet takes for a formula: one that starts like one gets an apostrophe,
 /// which spreadsheets take for "this is text".
 pub(super) fn name(text: &str) -> String {

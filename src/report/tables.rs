@@ -18,7 +18,6 @@ pub(super) fn images_csv(report: &Report) -> String {
     let name = |class: Option<usize>| {
         class.map_or_else(String::new, |class| spreadsheet::name(classes[class]))
     };
-    let number = |score: Option<f64>| score.map_or_else(String::new, |score| score.to_string());
     let before = ["id", "class", "predicted", "probability", "localizer_predicted", "threshold"];
     let after = ["roc_auc", "covered_area", "true_area", "box_iou"];
     let header = [&before[..], &PixelScores::NAMES, &after].concat();
@@ -27,12 +26,12 @@ pub(super) fn images_csv(report: &Report) -> String {
             spreadsheet::name(&row.id),
             name(Some(row.label)),
             name(row.predicted),
-            row.probability.map_or_else(String::new, |probability| probability.to_string()),
+            spreadsheet::number(row.probability),
             name(row.localizer_predicted),
-            row.threshold.map_or_else(String::new, |threshold| threshold.to_string()),
+            spreadsheet::number(row.threshold),
         ];
         let after = [row.roc_auc, row.covered_area, row.true_area, row.box_iou];
-        let scores = row.pixels.columns().into_iter().chain(after).map(number);
+        let scores = row.pixels.columns().into_iter().chain(after).map(spreadsheet::number);
         before.into_iter().chain(scores).collect::<Vec<String>>()
     });
     spreadsheet::csv(&header, rows)

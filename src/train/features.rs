@@ -6,7 +6,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::{images_of, probe::open_backbone};
 use crate::{
     config::{ClassView, Config, ProbeConfig, Stage},
-    data::{Sample, loader::EvalImage},
+    data::{Sample, image, loader::EvalImage, problem::refusal},
     error::{Error, Result},
     method::probe::{ImageCells, ImageFeatures, StageMap, StageMaps, backbone},
     model::{
@@ -26,6 +26,7 @@ use crate::{
         resnet::Resnet,
         weights::{self, Arrays},
     },
+    regular,
     run::{WeightFile, content_of, difference, write_atomically},
 };
 
@@ -251,10 +252,10 @@ pub(super) fn features_of(
 ) -> Result<ImageFeatures> {
     let EvalImage { input, geometry, .. } = image;
     let maps = StageMaps::of(backbone, input, geometry.padded.rows_columns(), config, device);
-    let features = ImageFeatures::of(&maps, cells, config).ok_or_else(|| Error::Image {
-        path: path.to_owned(),
-        problem: "the features of the image are no numbers, or too large to be kept".to_owned(),
-        remedy: "give weights that were trained on such images, as ImageNet's are".to_owned(),
+    let features = ImageFeatures::of(&maps, cells, config).ok_or_else(|| {
+        let problem = "the features of the image are no numbers, or too large to be kept";
+        let remedy = "give weights that were trained on such images, as ImageNet's are";
+        image::unusable(path, problem, remedy)
     })?;
     maps.reuse();
     Ok(features)
@@ -293,12 +294,8 @@ impl Stored {
     ///
     /// Shards of other images or of another origin may lie in the folder too.
     pub(super) fn open(folder: &Path, origin: &Origin, samples: &[&Sample]) -> Result<Self> {
-        let entries = fs::read_dir(folder).map_err(Error::file("read", folder))?;
-        let paths: io::Result<Vec<PathBuf>> =
-            entries.map(|entry| entry.map(|entry| entry.path())).collect();
-        let mut paths = paths.map_err(Error::file("read", folder))?;
+        let mut paths = regular::entries(folder).map_err(Error::file("read", folder))?;
         paths.retain(|path| path.to_string_lossy().ends_with(ENDING));
-        paths.sort();
         let (mut shards, mut foreign) = (Vec::new(), None);
         for path in paths {
             let note: Note = weights::read_note(&path).map_err(|error| unusable(&path, &error))?;
@@ -329,18 +326,15 @@ impl Stored {
         let others = foreign.map_or(String::new(), |foreign| {
             format!("; others are there\n{}\n", foreign.difference(origin))
         });
-        Err(Error::Data {
-            path: folder.to_owned(),
-            problem: format!(
-                "{missing} of {} training images, such as `{}`, have no features here that this \
-                 training could use{others}",
-                samples.len(),
-                samples[first].id
-            ),
-            remedy: "make them with the same settings, weights and version: only those that are \
-                     missing are computed"
-                .to_owned(),
-        })
+        let problem = format!(
+            "{missing} of {} training images, such as `{}`, have no features here that this \
+             training could use{others}",
+            samples.len(),
+            samples[first].id
+        );
+        let remedy = "make them with the same settings, weights and version: only those that are \
+                      missing are computed";
+        Err(refusal(folder, problem, remedy))
     }
 
     /// Reads the features of a sample, by its place among those that [`Self::open`] was given.
@@ -372,13 +366,9 @@ impl Stored {
 }
 
 fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> Error {
-    Error::Data {
-        path: path.to_owned(),
-        // Of an error of several lines, the first says what is wrong.
-        problem: format!(
-            "features that cannot be used ({})",
-            reason.to_string().lines().next().unwrap_or_default()
-        ),
-        remedy: "remove the file, and make its features again".to_owned(),
-    }
+    // Of an error of several lines, the first says what is wrong.
+    let reason = reason.to_string();
+    let reason = reason.lines().next().unwrap_or_default();
+    let problem = format!("features that cannot be used ({reason})");
+    refusal(path, problem, "remove the file, and make its features again")
 }

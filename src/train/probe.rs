@@ -5,7 +5,7 @@
 //! same bytes, since that takes a minute. Features of images that were computed beforehand, see
 //! `features.rs`, are read instead.
 
-use std::{ops::ControlFlow, path::Path, time::Instant};
+use std::{mem, ops::ControlFlow, path::Path, time::Instant};
 
 use burn::tensor::Device;
 
@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     config::{ClassView, Config},
-    data::{Dataset, Sample, loader::EvalImage},
-    error::{Error, Result},
+    data::{Dataset, Sample, Split, loader::EvalImage, problem::refusal},
+    error::Result,
     method::{
         ImageValidation,
         probe::{
@@ -191,19 +191,13 @@ pub(super) fn open_backbone(
 
 /// Refuses what no head could learn from.
 fn require_enough(dataset: &Dataset) -> Result<()> {
-    let mut counts = vec![0_usize; dataset.classes.len()];
-    dataset.train.iter().for_each(|sample| counts[sample.label] += 1);
-    let told = counts.iter().filter(|&&count| count > 1).count();
-    if told >= 2 {
+    let counts = dataset.class_counts(Split::Train);
+    if counts.iter().filter(|&&count| count > 1).count() >= 2 {
         return Ok(());
     }
-    Err(Error::Data {
-        path: dataset.root.clone(),
-        problem: "fewer than two classes have two training images or more, so that nothing can \
-                  be learned on some images and tested on others"
-            .to_owned(),
-        remedy: "add images, or merge classes".to_owned(),
-    })
+    let problem = "fewer than two classes have two training images or more, so that nothing can be \
+                   learned on some images and tested on others";
+    Err(refusal(&dataset.root, problem, "add images, or merge classes"))
 }
 
 /// How much of the training images is kept, and which of them are looked at: in random order, one
@@ -213,12 +207,11 @@ fn looked_at(dataset: &Dataset, config: &Config) -> (Plan, Vec<usize>) {
     let mut order: Vec<usize> = (0..dataset.train.len()).collect();
     Stream::new(config.seed, Purpose::Shuffle, 0, 0).shuffle(&mut order);
     let mut seen = vec![0_usize; dataset.classes.len()];
-    let mut turns: Vec<(usize, usize)> = Vec::with_capacity(order.len());
-    for image in order {
-        let label = dataset.train[image].label;
-        turns.push((seen[label], image));
-        seen[label] += 1;
-    }
+    let turn = |image: usize| {
+        let seen = &mut seen[dataset.train[image].label];
+        (mem::replace(seen, *seen + 1), image)
+    };
+    let mut turns: Vec<(usize, usize)> = order.into_iter().map(turn).collect();
     // Stable, so that the classes of a turn come in random order.
     turns.sort_by_key(|&(turn, _)| turn);
     (plan, turns.into_iter().take(plan.images).map(|(_, image)| image).collect())
@@ -301,12 +294,9 @@ fn gather(features: &Features<'_>, observer: &mut dyn Observer) -> Result<Option
     let labels = samples.iter().map(|sample| sample.label).collect();
     let gathered = gathering.finish(labels, dataset.classes.len());
     if gathered.cells.dimensions == 0 {
-        return Err(Error::Data {
-            path: dataset.root.clone(),
-            problem: "the training images look the same everywhere, so there is nothing to learn"
-                .to_owned(),
-            remedy: "check the images, and the weights if others were given".to_owned(),
-        });
+        let problem = "the training images look the same everywhere, so there is nothing to learn";
+        let remedy = "check the images, and the weights if others were given";
+        return Err(refusal(&dataset.root, problem, remedy));
     }
     Ok(Some(gathered))
 }

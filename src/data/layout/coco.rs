@@ -18,7 +18,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use super::{
     Layout,
     builder::{Builder, Origin},
-    path, split_of_file,
+    grouped, path, split_of_file,
 };
 use crate::{
     data::{
@@ -106,10 +106,7 @@ pub(super) fn read(path: &Path) -> Option<Builder> {
             .and_then(|bytes| Ok(serde_json::from_slice::<Instances>(&bytes)?))
             .map_err(|error| format!("instances cannot be read ({error})"));
         let Some(instances) = builder.readable(list, read) else { continue };
-        let mut objects: BTreeMap<u64, Vec<&Annotation>> = BTreeMap::new();
-        for annotation in &instances.annotations {
-            objects.entry(annotation.image_id).or_default().push(annotation);
-        }
+        let objects = grouped(instances.annotations.iter().map(|one| (one.image_id, one)));
         let names: BTreeMap<u64, &str> =
             instances.categories.iter().map(|found| (found.id, found.name.as_str())).collect();
         let folder = folder_of(path, set);

@@ -12,7 +12,7 @@
 //! ```
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -93,13 +93,9 @@ fn by_number(builder: &mut Builder, list: &Path) -> BTreeMap<String, String> {
 fn official_order(class_names: &BTreeMap<String, String>) -> Vec<String> {
     let mut numbered: Vec<_> = class_names.iter().collect();
     numbered.sort_by_key(|(number, _)| (number.parse::<u64>().unwrap_or(u64::MAX), *number));
-    let mut names: Vec<String> = Vec::new();
-    for (_, name) in numbered {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    names
+    let mut seen = BTreeSet::new();
+    let names = numbered.into_iter().map(|(_, name)| name).filter(|name| seen.insert(*name));
+    names.cloned().collect()
 }
 
 fn add(builder: &mut Builder, lists: &Lists, row: &Row) -> Option<()> {

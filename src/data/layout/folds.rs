@@ -66,16 +66,13 @@ pub(super) fn use_images(
 /// Masks keep the meaning they have in the tree they come from.
 fn choose_rule<'a>(builder: &mut Builder, mut masks: impl Iterator<Item = &'a str>) {
     let Some(mask) = masks.find(|mask| !mask.is_empty()) else { return };
-    let (rule, tree) = match mask.split(['/', '\\']).next() {
-        Some("segmentations") => (MaskRule::Votes, "segmentations"),
-        Some("segmim") => (MaskRule::NotBlue, "segmim"),
+    let tree = mask.split(['/', '\\']).next().unwrap_or_default();
+    let (rule, meaning) = match tree {
+        "segmentations" => (MaskRule::Votes, "the votes of annotators (`votes`)"),
+        "segmim" => (MaskRule::NotBlue, "Oxford's blue background (`not-blue`)"),
         _ => return,
     };
     builder.mask_rule = rule;
-    let meaning = match rule {
-        MaskRule::Votes => "the votes of annotators (`votes`)",
-        _ => "Oxford's blue background (`not-blue`)",
-    };
     builder.note(format!("masks are in `{tree}/` and therefore read as {meaning}"));
 }
 

@@ -31,6 +31,7 @@ mod whole;
 mod wsol;
 
 use std::{
+    collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
 };
@@ -147,6 +148,15 @@ fn read(layout: Layout, path: &Path, options: &OpenOptions) -> Option<Builder> {
         Layout::Table => table::read(path, options),
         Layout::Wsol => wsol::read(path, options),
     }
+}
+
+/// Values by their keys, those of a key in the order they come in.
+fn grouped<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, Vec<V>> {
+    let mut groups = BTreeMap::<K, Vec<V>>::new();
+    for (key, value) in pairs {
+        groups.entry(key).or_default().push(value);
+    }
+    groups
 }
 
 /// The split that a folder, a file or a field is named after.

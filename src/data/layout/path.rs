@@ -7,7 +7,11 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use crate::error::{Error, Result};
+use super::grouped;
+use crate::{
+    error::{Error, Result},
+    regular,
+};
 
 /// Endings that are taken for images, the preferred ones first.
 const IMAGE_EXTENSIONS: [&str; 8] = ["bmp", "png", "tif", "tiff", "jpg", "jpeg", "webp", "gif"];
@@ -64,12 +68,9 @@ impl Files {
 }
 
 fn images_by_stem(folder: &Path) -> BTreeMap<String, Vec<PathBuf>> {
-    let mut images: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    for path in entries(folder).into_iter().filter(|path| is_image(path) && path.is_file()) {
-        if let Some(stem) = path.file_stem().and_then(OsStr::to_str) {
-            images.entry(stem.to_owned()).or_default().push(path);
-        }
-    }
+    let files = entries(folder).into_iter().filter(|path| is_image(path) && path.is_file());
+    let with_stem = |path: PathBuf| Some((path.file_stem()?.to_str()?.to_owned(), path));
+    let mut images = grouped(files.filter_map(with_stem));
     for same_stem in images.values_mut() {
         same_stem.sort_by_key(|path| extension_rank(path));
     }
@@ -78,13 +79,8 @@ fn images_by_stem(folder: &Path) -> BTreeMap<String, Vec<PathBuf>> {
 
 /// What `folder` holds, sorted, without hidden files; nothing if it cannot be listed.
 pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
-    let Ok(listing) = fs::read_dir(folder) else { return Vec::new() };
-    let mut paths: Vec<_> = listing
-        .flatten()
-        .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
-        .map(|entry| entry.path())
-        .collect();
-    paths.sort();
+    let mut paths = regular::entries(folder).unwrap_or_default();
+    paths.retain(|path| !name(path).starts_with('.'));
     paths
 }
 

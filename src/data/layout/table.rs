@@ -135,16 +135,14 @@ pub(super) fn read(path: &Path, options: &OpenOptions) -> Option<Builder> {
 fn add(builder: &mut Builder, columns: &Columns, split: Split, row: &Row) -> Option<()> {
     let image = row.get(columns.image);
     let split_name = columns.split.map(|column| row.get(column));
-    let split = split_name.map_or(Some(split), split_named);
-    let (Some(split), false) = (split, image.is_empty()) else {
-        let text = match split {
-            None => {
-                format!("split `{}` is not train, valid or test", split_name.unwrap_or_default())
-            }
-            Some(_) => "there is no image in this row".to_owned(),
-        };
+    let Some(split) = split_name.map_or(Some(split), split_named) else {
+        let name = split_name.unwrap_or_default();
+        let text = format!("split `{name}` is not train, valid or test");
         return builder.problem(&row.origin, ProblemKind::BadRow, text);
     };
+    if image.is_empty() {
+        return builder.problem(&row.origin, ProblemKind::BadRow, "there is no image in this row");
+    }
     let masks = columns.mask.map_or("", |column| row.get(column));
     builder.add_written(&row.origin, split, row.get(columns.label), image, masks)
 }

@@ -118,13 +118,9 @@ const SAMPLE: usize = 8;
 
 /// Whether mask files hold the numbers of a trimap and no others, by some of them.
 pub(crate) fn are_trimaps(masks: &[&Path], max_megapixels: u32) -> bool {
-    let mut seen = BTreeSet::new();
-    for path in sample(masks) {
-        match pixel_label::trimap_numbers(path, max_megapixels) {
-            Some(numbers) => seen.extend(numbers),
-            None => return false,
-        }
-    }
+    let read = sample(masks).map(|path| pixel_label::trimap_numbers(path, max_megapixels));
+    let Some(numbers) = read.collect::<Option<Vec<BTreeSet<u32>>>>() else { return false };
+    let seen: BTreeSet<u32> = numbers.into_iter().flatten().collect();
     // Without background they would be what they seem: masks that cover everything.
     seen.contains(&1) && seen.contains(&2)
 }

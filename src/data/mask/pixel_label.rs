@@ -80,14 +80,11 @@ fn void_255(color: [u32; 3]) -> PixelLabel {
 /// The numbers a file holds, if all are those of a trimap.
 pub(super) fn trimap_numbers(path: &Path, max_megapixels: u32) -> Option<BTreeSet<u32>> {
     let Labels { image, exact } = Labels::read(path, max_megapixels).ok()?;
-    let mut numbers = BTreeSet::new();
-    for [red, green, blue] in colors(&image) {
-        if !exact || !(1..=3).contains(&red) || red != green || green != blue {
-            return None;
-        }
-        numbers.insert(red);
-    }
-    Some(numbers)
+    let number = |color: [u32; 3]| match color {
+        [1, 1, 1] | [2, 2, 2] | [3, 3, 3] => Some(color[0]),
+        _ => None,
+    };
+    colors(&image).map(|color| number(color).filter(|_| exact)).collect()
 }
 
 /// The numbers a file of grey holds, if compression kept them as they were.

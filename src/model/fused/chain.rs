@@ -11,11 +11,11 @@
 
 use burn::{
     backend::{
-        Autodiff, Flex,
+        Flex,
         autodiff::{
-            checkpoint::{base::Checkpointer, strategy::NoCheckpointing},
+            checkpoint::base::Checkpointer,
             grads::Gradients,
-            ops::{Backward, NodeGuard, Ops, OpsKind},
+            ops::{Backward, NodeGuard, Ops},
         },
         flex::FlexTensor,
     },
@@ -24,18 +24,25 @@ use burn::{
 use conv_kernels::batch_norm::{Activation, Moments};
 
 use super::{
-    dims, memory, owned, parts, plain, recorded, tensor,
+    dims, memory, owned, plain, recorded, register, tensor,
     unit::{Convolved, End, Layer, Unit},
     values,
 };
 
-/// Units in a row; all but the last end in a ReLU.
-#[derive(Debug)]
-pub(in crate::model) struct Chain {
-    pub(in crate::model) units: Vec<Unit>,
-    pub(in crate::model) shortcut: Shortcut,
+/// What follows the last of some units.
+#[derive(Debug, Clone, Default)]
+pub struct After {
+    /// Added to the normalized values.
+    pub shortcut: Shortcut,
     /// Whether negative values become zero in the end.
-    pub(in crate::model) relu: bool,
+    pub relu: bool,
+}
+
+impl After {
+    /// A ReLU.
+    pub fn relu() -> Self {
+        Self { shortcut: Shortcut::None, relu: true }
+    }
 }
 
 /// What is added to the last normalized values.
@@ -51,92 +58,85 @@ pub enum Shortcut {
     Of(Tensor<4>),
 }
 
-/// What came out.
-pub(in crate::model) struct Normalized {
-    /// `[B, h, w, out]`
-    pub(in crate::model) output: Tensor<4>,
-    /// Of each convolution's output, where it was normalized by itself.
-    pub(in crate::model) moments: Vec<Option<Moments>>,
-}
-
 /// What follows a unit between two others.
 const WITHIN: End<'_> = End { shortcut: None, relu: true };
 
-impl Chain {
-    /// Shapes: `[B, H, W, in]` → `[B, h, w, out]`.
-    pub(in crate::model) fn forward(self, x: Tensor<4>) -> Normalized {
-        if x.is_autodiff() { self.record(x) } else { self.run(x) }
-    }
+type Normalized = (Tensor<4>, Vec<Option<Moments>>);
 
-    fn run(self, x: Tensor<4>) -> Normalized {
-        let Self { units, shortcut, relu } = self;
-        let mut x = plain(x);
-        let shortcut = match shortcut {
-            Shortcut::None => None,
-            Shortcut::Input => Some(x.clone()),
-            Shortcut::Of(shortcut) => Some(plain(shortcut)),
-        };
-        let last = End { shortcut: shortcut.as_ref(), relu };
-        let (count, mut moments) = (units.len(), Vec::new());
-        for (index, unit) in units.into_iter().enumerate() {
-            let end = if index + 1 < count { WITHIN } else { last };
-            let leaves =
-                [plain(unit.weight.clone()), plain(unit.gamma.clone()), plain(unit.beta.clone())];
-            let layer = Layer::new(unit, leaves, &x);
-            let output = match layer.predict(&x, end) {
-                Some(output) => output,
-                None => {
-                    let convolved = layer.convolve(values(&x));
-                    moments.push(convolved.moments());
-                    let output = convolved.finish(end);
-                    convolved.give_back();
-                    output
-                }
-            };
-            memory::give_back(std::mem::replace(&mut x, output));
-        }
-        shortcut.into_iter().for_each(memory::give_back);
-        Normalized { output: Tensor::from_primitive::<Flex>(x), moments }
-    }
+/// Sends `x` through units that end in a ReLU, all but the last, which `after` follows.
+///
+/// Gives the moments of each convolution's output too, where it was normalized by itself.
+///
+/// Shapes: `[B, H, W, in]` → `[B, h, w, out]`.
+pub(in crate::model) fn chain(units: Vec<Unit>, x: Tensor<4>, after: After) -> Normalized {
+    if x.is_autodiff() { record(units, x, after) } else { run(units, x, after) }
+}
 
-    fn record(self, x: Tensor<4>) -> Normalized {
-        let Self { units, shortcut, relu } = self;
-        let mut nodes = Nodes::default();
-        let input = nodes.leaf(x);
-        let count = units.len();
-        let mut layers = Vec::with_capacity(count);
-        let mut within = None;
-        for (index, unit) in units.into_iter().enumerate() {
-            let leaves = [
-                nodes.leaf(unit.weight.clone()),
-                nodes.leaf(unit.gamma.clone()),
-                nodes.leaf(unit.beta.clone()),
-            ];
-            let x = within.as_ref().unwrap_or(&input);
-            let convolved = Layer::new(unit, leaves, x).convolve(values(x));
-            within.take().into_iter().for_each(memory::give_back);
-            if index + 1 < count {
-                within = Some(convolved.finish(WITHIN));
+fn run(units: Vec<Unit>, x: Tensor<4>, After { shortcut, relu }: After) -> Normalized {
+    let mut x = plain(x);
+    let shortcut = match shortcut {
+        Shortcut::None => None,
+        Shortcut::Input => Some(x.clone()),
+        Shortcut::Of(shortcut) => Some(plain(shortcut)),
+    };
+    let last = End { shortcut: shortcut.as_ref(), relu };
+    let (count, mut moments) = (units.len(), Vec::new());
+    for (index, unit) in units.into_iter().enumerate() {
+        let end = if index + 1 < count { WITHIN } else { last };
+        let leaves =
+            [plain(unit.weight.clone()), plain(unit.gamma.clone()), plain(unit.beta.clone())];
+        let layer = Layer::new(unit, leaves, &x);
+        let output = match layer.predict(&x, end) {
+            Some(output) => output,
+            None => {
+                let convolved = layer.convolve(values(&x));
+                moments.push(convolved.moments());
+                let output = convolved.finish(end);
+                memory::give(convolved.values);
+                output
             }
-            layers.push(convolved);
-        }
-        let (path, shortcut) = match shortcut {
-            Shortcut::None => (Path::None, None),
-            Shortcut::Input => (Path::Input, Some(input.clone())),
-            Shortcut::Of(shortcut) => (Path::Apart, Some(nodes.leaf(shortcut))),
         };
-        let last = layers.last().expect("a chain has at least one unit");
-        let output = last.finish(End { shortcut: shortcut.as_ref(), relu });
-        let moments = layers.iter().map(Convolved::moments).collect();
-        let relu = match (relu, &shortcut) {
-            (false, _) => Relu::None,
-            (true, None) => Relu::OfNorm,
-            (true, Some(_)) => Relu::OfSum(output.clone()),
-        };
-        shortcut.into_iter().for_each(memory::give_back);
-        let output = nodes.register(Saved { input, layers, relu, path }, output);
-        Normalized { output, moments }
+        memory::give_back(std::mem::replace(&mut x, output));
     }
+    shortcut.into_iter().for_each(memory::give_back);
+    (Tensor::from_primitive::<Flex>(x), moments)
+}
+
+fn record(units: Vec<Unit>, x: Tensor<4>, After { shortcut, relu }: After) -> Normalized {
+    let mut nodes = Nodes::default();
+    let input = nodes.leaf(x);
+    let count = units.len();
+    let mut layers = Vec::with_capacity(count);
+    let mut within = None;
+    for (index, unit) in units.into_iter().enumerate() {
+        let leaves = [
+            nodes.leaf(unit.weight.clone()),
+            nodes.leaf(unit.gamma.clone()),
+            nodes.leaf(unit.beta.clone()),
+        ];
+        let x = within.as_ref().unwrap_or(&input);
+        let convolved = Layer::new(unit, leaves, x).convolve(values(x));
+        within.take().into_iter().for_each(memory::give_back);
+        if index + 1 < count {
+            within = Some(convolved.finish(WITHIN));
+        }
+        layers.push(convolved);
+    }
+    let (path, shortcut) = match shortcut {
+        Shortcut::None => (Path::None, None),
+        Shortcut::Input => (Path::Input, Some(input.clone())),
+        Shortcut::Of(shortcut) => (Path::Apart, Some(nodes.leaf(shortcut))),
+    };
+    let last = layers.last().expect("a chain has at least one unit");
+    let output = last.finish(End { shortcut: shortcut.as_ref(), relu });
+    let moments = layers.iter().map(Convolved::moments).collect();
+    let relu = match (relu, &shortcut) {
+        (false, _) => Relu::None,
+        (true, None) => Relu::OfNorm,
+        (true, Some(_)) => Relu::OfSum(output.clone()),
+    };
+    shortcut.into_iter().for_each(memory::give_back);
+    (nodes.register(Saved { input, layers, relu, path }, output), moments)
 }
 
 /// What an operation depends on, as its graph knows it.
@@ -145,7 +145,7 @@ struct Nodes(Vec<NodeGuard>);
 
 impl Nodes {
     fn leaf<const D: usize>(&mut self, tensor: Tensor<D>) -> FlexTensor {
-        let (tensor, node) = parts(recorded(tensor));
+        let (tensor, node) = recorded(tensor);
         self.0.push(node);
         tensor
     }
@@ -167,11 +167,7 @@ impl Nodes {
     fn register_as<const N: usize>(self, saved: Saved, output: FlexTensor) -> Tensor<4> {
         let nodes: [NodeGuard; N] =
             self.0.try_into().unwrap_or_else(|_| unreachable!("the caller has counted them"));
-        let prepared = ChainBackward.prepare::<NoCheckpointing>(nodes).compute_bound();
-        Tensor::from_primitive::<Autodiff<Flex>>(match prepared.stateful() {
-            OpsKind::Tracked(prep) => prep.finish(saved, output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        })
+        register(ChainBackward, nodes, saved, output)
     }
 }
 
@@ -255,7 +251,7 @@ impl<const N: usize> Backward<Flex, N> for ChainBackward {
                 let input = tensor(found.to_input(past.as_deref()), dims(&input));
                 grads.register::<Flex>(node.id, input);
             }
-            found.give_back();
+            memory::give(found.grad);
         }
         past.into_iter().for_each(memory::give);
         if let Relu::OfSum(output) = relu {

@@ -2,11 +2,11 @@
 
 use burn::{
     backend::{
-        Autodiff, Flex,
+        Flex,
         autodiff::{
-            checkpoint::{base::Checkpointer, strategy::NoCheckpointing},
+            checkpoint::base::Checkpointer,
             grads::Gradients,
-            ops::{Backward, Ops, OpsKind},
+            ops::{Backward, Ops},
         },
         flex::FlexTensor,
     },
@@ -14,7 +14,7 @@ use burn::{
 };
 use conv_kernels::{Isa, pool::MaxPool};
 
-use super::{contiguous, dims, memory, parts, plain, recorded, tensor, values};
+use super::{contiguous, dims, memory, plain, recorded, register, tensor, values};
 
 /// Side, stride and padding of the window.
 const WINDOW: (usize, usize, usize) = (3, 2, 1);
@@ -27,15 +27,10 @@ pub(in crate::model) fn max_pool(x: Tensor<4>) -> Tensor<4> {
         memory::give_back(input);
         return Tensor::from_primitive::<Flex>(output);
     }
-    let (input, node) = parts(recorded(x));
+    let (input, node) = recorded(x);
     let (output, saved) = forward(&input);
     memory::give_back(input);
-    let output = match MaxPoolBackward.prepare::<NoCheckpointing>([node]).compute_bound().stateful()
-    {
-        OpsKind::Tracked(prep) => prep.finish(saved, output),
-        OpsKind::UnTracked(prep) => prep.finish(output),
-    };
-    Tensor::from_primitive::<Autodiff<Flex>>(output)
+    register(MaxPoolBackward, [node], saved, output)
 }
 
 #[derive(Debug, Clone)]

@@ -44,8 +44,7 @@ pub(super) fn take(len: usize) -> Vec<f32> {
 }
 
 /// Keeps a vector for whoever needs one next.
-pub(in crate::model) fn give(vector: Vec<f32>) {
-    let mut vector = vector;
+pub(in crate::model) fn give(mut vector: Vec<f32>) {
     if pool().settle(vector.capacity()) {
         // At full length, so that its values count as initialized when it is taken again.
         vector.resize(vector.capacity(), 0.0);

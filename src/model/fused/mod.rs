@@ -13,31 +13,47 @@ mod packed;
 mod unit;
 
 use burn::{
-    backend::{Autodiff, Flex, autodiff::ops::NodeGuard, flex::FlexTensor, tensor::FloatTensor},
+    backend::{
+        Autodiff, Flex,
+        autodiff::{
+            checkpoint::strategy::NoCheckpointing,
+            ops::{Backward, NodeGuard, OpsKind},
+        },
+        flex::FlexTensor,
+    },
     tensor::{Tensor, TensorData},
 };
 
-pub use self::chain::Shortcut;
+pub use self::chain::{After, Shortcut};
 pub(super) use self::{
-    chain::Chain, max_pool::max_pool, memory::give, packed::Packed, unit::Unit as FusedUnit,
+    chain::chain, max_pool::max_pool, memory::give, packed::Packed, unit::Unit as FusedUnit,
 };
-
-/// A tensor in host memory whose operations are recorded.
-type Recorded = FloatTensor<Autodiff<Flex>>;
 
 /// Whether a tensor lives in host memory, so that kernels can read it in place.
 pub(super) fn reaches<const D: usize>(tensor: &Tensor<D>) -> bool {
     tensor.device().inner() == crate::device::cpu()
 }
 
-fn recorded<const D: usize>(tensor: Tensor<D>) -> Recorded {
-    tensor.try_into_primitive::<Autodiff<Flex>>().expect("callers ask `reaches` first")
-}
-
-/// The memory of a recorded tensor, and its node.
-fn parts(tensor: Recorded) -> (FlexTensor, NodeGuard) {
+/// The memory of a tensor whose operations are recorded, and its node.
+fn recorded<const D: usize>(tensor: Tensor<D>) -> (FlexTensor, NodeGuard) {
+    let tensor =
+        tensor.try_into_primitive::<Autodiff<Flex>>().expect("callers ask `reaches` first");
     let (tensor, node) = tensor.into_parts();
     (contiguous(&tensor), node)
+}
+
+/// Enters an operation into the graph, with what its backward pass needs.
+fn register<const N: usize, B: Backward<Flex, N>>(
+    operation: B,
+    parents: [NodeGuard; N],
+    saved: B::State,
+    output: FlexTensor,
+) -> Tensor<4> {
+    let prepared = operation.prepare::<NoCheckpointing>(parents).compute_bound();
+    Tensor::from_primitive::<Autodiff<Flex>>(match prepared.stateful() {
+        OpsKind::Tracked(prep) => prep.finish(saved, output),
+        OpsKind::UnTracked(prep) => prep.finish(output),
+    })
 }
 
 fn plain<const D: usize>(tensor: Tensor<D>) -> FlexTensor {

@@ -29,11 +29,7 @@ pub(super) struct Folded {
 }
 
 /// Prepared weights, and the tensor they were prepared from.
-#[derive(Debug, Default)]
-struct Slot {
-    source: Option<Source>,
-    packed: Option<PackedWeights>,
-}
+type Slot = Option<(Source, PackedWeights)>;
 
 /// Which tensor something was made of.
 ///
@@ -63,7 +59,7 @@ impl Packed {
         weights: &FlexTensor,
         work: impl FnOnce(&PackedWeights) -> T,
     ) -> T {
-        work(lock(&self.forward).of(weights, filter, PackedWeights::forward))
+        work(prepared(&mut lock(&self.forward), weights, filter, PackedWeights::forward))
     }
 
     /// Does `work` with the weights prepared for the gradient of the input.
@@ -73,7 +69,7 @@ impl Packed {
         weights: &FlexTensor,
         work: impl FnOnce(&PackedWeights) -> T,
     ) -> T {
-        work(lock(&self.backward).of(weights, filter, PackedWeights::backward_data))
+        work(prepared(&mut lock(&self.backward), weights, filter, PackedWeights::backward_data))
     }
 
     /// Does `work` with the convolution that has taken in its batch norm.
@@ -116,24 +112,22 @@ impl Folded {
     }
 }
 
-impl Slot {
-    fn of(
-        &mut self,
-        weights: &FlexTensor,
-        filter: &Filter,
-        pack: fn(Isa, &Filter, Algorithm, &[f32]) -> PackedWeights,
-    ) -> &PackedWeights {
-        let current = self.source.as_ref().is_some_and(|source| source.is(weights));
-        if !current {
-            self.source = None;
-            if let Some(packed) = &mut self.packed {
-                packed.update(values(weights));
-            }
-            self.source = Some(Source::new(weights));
+/// The weights of a slot, brought up to date; empty meanwhile, for a panic to leave nothing else.
+fn prepared<'a>(
+    slot: &'a mut Slot,
+    weights: &FlexTensor,
+    filter: &Filter,
+    pack: fn(Isa, &Filter, Algorithm, &[f32]) -> PackedWeights,
+) -> &'a PackedWeights {
+    let packed = match slot.take() {
+        Some((source, packed)) if source.is(weights) => packed,
+        Some((_, mut packed)) => {
+            packed.update(values(weights));
+            packed
         }
-        let pack = || pack(Isa::detect(), filter, Algorithm::frugal(filter), values(weights));
-        self.packed.get_or_insert_with(pack)
-    }
+        None => pack(Isa::detect(), filter, Algorithm::frugal(filter), values(weights)),
+    };
+    &slot.insert((Source::new(weights), packed)).1
 }
 
 /// What a panic elsewhere leaves behind names the tensors it was made of, or none.

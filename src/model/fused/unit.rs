@@ -52,7 +52,7 @@ pub(super) struct End<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Convolved {
     layer: Layer,
-    values: Vec<f32>,
+    pub(super) values: Vec<f32>,
     /// What it is normalized by.
     statistics: Moments,
 }
@@ -68,10 +68,6 @@ impl Layer {
         Self { conv, packed, running, share, epsilon, weight, gamma, beta }
     }
 
-    fn filter(&self) -> &Filter {
-        self.conv.filter()
-    }
-
     fn norm<'a>(&'a self, mean: &'a [f32], variance: &'a [f32]) -> BatchNorm<'a> {
         let (gamma, beta) = (values(&self.gamma), values(&self.beta));
         BatchNorm { mean, variance, gamma, beta, epsilon: self.epsilon }
@@ -80,18 +76,18 @@ impl Layer {
     /// A tensor of the shape that comes out.
     fn output(&self, values: Vec<f32>) -> FlexTensor {
         let Self { conv, .. } = self;
-        let channels = self.filter().out_channels;
+        let channels = conv.filter().out_channels;
         tensor(values, [conv.batch(), conv.out_height(), conv.out_width(), channels])
     }
 
     /// Everything in one pass over memory: with given statistics, the batch norm is part of the
     /// convolution. None if there are none.
     pub(super) fn predict(&self, input: &FlexTensor, end: End<'_>) -> Option<FlexTensor> {
-        let [mean, variance] = self.running.clone()?;
+        let [mean, variance] = self.running.as_ref()?;
         let mut output = memory::take(self.conv.output_len());
-        let [weight, gamma, beta] = [&self.weight, &self.gamma, &self.beta].map(FlexTensor::clone);
-        let sources = [weight, gamma, beta, mean, variance];
-        self.packed.folded(self.filter(), sources, self.epsilon, |folded| {
+        let sources =
+            [&self.weight, &self.gamma, &self.beta, mean, variance].map(FlexTensor::clone);
+        self.packed.folded(self.conv.filter(), sources, self.epsilon, |folded| {
             let (bias, residual) = (Some(folded.bias.as_slice()), end.shortcut.map(values));
             let epilogue = Epilogue { bias, residual, relu: end.relu };
             conv::forward(&self.conv, &folded.weights, values(input), epilogue, &mut output);
@@ -101,7 +97,7 @@ impl Layer {
 
     pub(super) fn convolve(self, input: &[f32]) -> Convolved {
         let mut convolved = memory::take(self.conv.output_len());
-        let statistics = self.packed.forward(self.filter(), &self.weight, |weights| {
+        let statistics = self.packed.forward(self.conv.filter(), &self.weight, |weights| {
             if let Some(running) = &self.running {
                 conv::forward(&self.conv, weights, input, Epilogue::default(), &mut convolved);
                 let [mean, variance] = running.each_ref().map(|tensor| values(tensor).to_vec());
@@ -133,11 +129,6 @@ impl Convolved {
         self.layer.output(output)
     }
 
-    /// Hands on the memory of what the convolution gave.
-    pub(super) fn give_back(self) {
-        memory::give(self.values);
-    }
-
     /// Turns the gradient of the output into that of the convolution's output, which takes its
     /// place, and gives those of gamma and beta.
     ///
@@ -160,7 +151,7 @@ impl Convolved {
 /// A layer with the gradient of its convolution's output.
 pub(super) struct Differentiated {
     layer: Layer,
-    grad: Vec<f32>,
+    pub(super) grad: Vec<f32>,
     pub(super) gamma: Vec<f32>,
     pub(super) beta: Vec<f32>,
 }
@@ -183,10 +174,5 @@ impl Differentiated {
         let algorithm = Algorithm::fastest(filter);
         conv::backward_weights(Isa::detect(), conv, algorithm, input, &self.grad, &mut weights);
         tensor(weights, [filter.out_channels, filter.in_channels, filter.kernel, filter.kernel])
-    }
-
-    /// Hands on the memory of the gradient.
-    pub(super) fn give_back(self) {
-        memory::give(self.grad);
     }
 }

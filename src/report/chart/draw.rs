@@ -47,8 +47,12 @@ impl Margins {
     }
 }
 
-/// Charts of equal size in rows of `columns`.
-pub(super) fn grid(columns: usize, charts: &[Chart], (width, data_height): (f32, f32)) -> Svg {
+/// Charts of equal size in rows of `columns`; their axes line up.
+pub(in crate::report) fn grid(
+    columns: usize,
+    charts: &[Chart],
+    (width, data_height): (f32, f32),
+) -> Svg {
     let (width, data_height) = (width.max(60.0), data_height.max(20.0));
     let columns = columns.clamp(1, charts.len().max(1));
     let rows = charts.len().div_ceil(columns);

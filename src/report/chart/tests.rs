@@ -109,7 +109,7 @@ fn data_stay_between_the_axes_of_a_range_asked_for() {
 fn charts_in_a_grid_share_their_margins() {
     let mut wide = sample();
     wide.series[0].points[0].1 = 123_456.0;
-    let svg = stacked(&[sample(), wide], (440.0, 200.0)).inline();
+    let svg = grid(1, &[sample(), wide], (440.0, 200.0)).inline();
     assert_well_formed(&svg);
     let axes: Vec<_> = lines(&svg, "soft").into_iter().filter(|line| line.len() == 3).collect();
     assert_eq!(axes.len(), 2);
@@ -155,7 +155,7 @@ fn extreme_data_are_drawn_without_a_panic() {
             assert_well_formed(&chart.draw((width, height)).inline());
         }
     }
-    assert_well_formed(&side_by_side(&[], (10.0, 10.0)).inline());
+    assert_well_formed(&grid(0, &[], (10.0, 10.0)).inline());
 }
 
 proptest! {
@@ -164,7 +164,7 @@ proptest! {
     fn any_data_and_any_text_make_a_well_formed_chart(
         name in ".{0,30}", points in prop::collection::vec((any::<f64>(), any::<f64>()), 0..20)
     ) {
-        let mut chart = Chart::new(name.clone(), name.clone(), name.clone());
+        let mut chart = Chart::new(&name, &name, &name);
         chart.add(name, points);
         assert_well_formed(&chart.draw((500.0, 300.0)).inline());
     }

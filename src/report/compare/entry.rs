@@ -1,12 +1,10 @@
 //! The reports that are compared, and where they were found.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use crate::{
     error::{Error, Result},
+    regular,
     report::Report,
     run::RunDir,
 };
@@ -86,14 +84,8 @@ fn of_run(run: &Path) -> Result<Vec<Entry>> {
 
 /// The folders in a folder, by name.
 fn folders(path: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(path).map_err(Error::file("read", path))? {
-        let entry = entry.map_err(Error::file("read", path))?.path();
-        if entry.is_dir() {
-            found.push(entry);
-        }
-    }
-    found.sort();
+    let mut found = regular::entries(path).map_err(Error::file("read", path))?;
+    found.retain(|entry| entry.is_dir());
     Ok(found)
 }
 

@@ -42,7 +42,7 @@ pub fn write(comparison: &Comparison, folder: &Path, dataset: Option<&Dataset>) 
     }
     let charts = curves(comparison);
     if !charts.is_empty() {
-        let svg = chart::side_by_side(&charts, CHART).document();
+        let svg = chart::grid(charts.len(), &charts, CHART).document();
         write_atomically(&figures.join("precision_recall.svg"), svg.as_bytes())?;
     }
     let strips = dataset.map_or_else(|| Ok(Vec::new()), |dataset| strips(comparison, dataset))?;

@@ -9,11 +9,12 @@ use crate::{
     config::DataConfig,
     data::{
         Dataset,
-        image::read_rgb,
+        image::{read_rgb, unusable},
         mask::{self, Mask},
         npy,
+        problem::refusal,
     },
-    error::{Error, Result},
+    error::Result,
     evaluate::map_names,
     report::{
         base64, overlay,
@@ -145,11 +146,8 @@ pub(super) fn strips(compared: &Comparison, dataset: &Dataset) -> Result<Vec<Str
     let samples = dataset.split(report.split);
     let ids = report.evaluation.images.iter().map(|row| &row.id);
     if !ids.eq(samples.iter().map(|sample| &sample.id)) {
-        return Err(Error::Data {
-            path: dataset.root.clone(),
-            problem: "the images are not those that were scored".to_owned(),
-            remedy: "give the dataset of the reports as `--data`".to_owned(),
-        });
+        let remedy = "give the dataset of the reports as `--data`";
+        return Err(refusal(&dataset.root, "the images are not those that were scored", remedy));
     }
     let names = map_names(samples);
     let saved: Vec<(&Setup, PathBuf)> =
@@ -182,11 +180,8 @@ pub(super) fn strips(compared: &Comparison, dataset: &Dataset) -> Result<Vec<Str
 fn saved_mask(file: &Path, (width, height): (u32, u32), limit: u32, cut: f32) -> Result<Vec<bool>> {
     let map = npy::read(file, limit)?;
     if (map.width, map.height) != (width as usize, height as usize) {
-        return Err(Error::Image {
-            path: file.to_owned(),
-            problem: "the score map has not the size of its image".to_owned(),
-            remedy: "evaluate the run again".to_owned(),
-        });
+        let problem = "the score map has not the size of its image";
+        return Err(unusable(file, problem, "evaluate the run again"));
     }
     Ok(map.values.iter().map(|score| *score >= cut).collect())
 }

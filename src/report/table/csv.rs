@@ -20,7 +20,7 @@ pub(in crate::report) fn document(tables: &[Table]) -> String {
                 row.group.to_owned(),
                 column.key.to_owned(),
                 value.mean.to_string(),
-                value.deviation.map_or_else(String::new, |deviation| deviation.to_string()),
+                spreadsheet::number(value.deviation),
                 value.runs.to_string(),
                 cell.best.to_string(),
                 cell.change.map_or("", Change::sign).to_owned(),

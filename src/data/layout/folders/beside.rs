@@ -5,23 +5,17 @@
 //! cat/1.jpg     1.png                        by name and, since photos are named so too, by pixels
 //! ```
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-};
+use std::{collections::BTreeSet, path::Path};
 
 use super::{File, names};
-use crate::data::image;
+use crate::data::{image, layout::grouped};
 
 /// Tells masks from images among those pictures that are in one folder.
 ///
 /// Gives the masks, each with the image that it belongs to, and what looks like a mask in every way
 /// but has no image.
 pub(super) fn sort(pictures: &[File], folder: &[usize]) -> (Vec<(usize, usize)>, Vec<usize>) {
-    let mut by_stem: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for &index in folder {
-        by_stem.entry(&pictures[index].stem).or_default().push(index);
-    }
+    let by_stem = grouped(folder.iter().map(|&index| (pictures[index].stem.as_str(), index)));
     let partner = |stem: Option<&str>| stem.and_then(|stem| by_stem.get(stem)).map(|of| of[0]);
     let (mut named, mut doubtful, mut lonely) = (Vec::new(), Vec::new(), Vec::new());
     for &index in folder {
@@ -48,12 +42,8 @@ pub(super) fn sort(pictures: &[File], folder: &[usize]) -> (Vec<(usize, usize)>,
         Some(is_drawn(mask).unwrap_or(false) && !is_drawn(image).unwrap_or(true))
     };
     // Pairs of the same extensions are likely to be alike.
-    let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for (mask, image) in doubtful {
-        let ends = [mask, image].map(|index| pictures[index].path.extension());
-        groups.entry(ends).or_default().push((mask, image));
-    }
-    for pairs in groups.into_values() {
+    let ends = |(mask, image)| [mask, image].map(|index: usize| pictures[index].path.extension());
+    for pairs in grouped(doubtful.into_iter().map(|pair| (ends(pair), pair))).into_values() {
         masks.extend(those_that(&pairs, is_pair));
     }
     let lonely = those_that(&lonely, |&index| is_drawn(index));

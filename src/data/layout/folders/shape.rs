@@ -1,9 +1,12 @@
 //! What the folders of a dataset are: splits, classes, folders of masks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::{File, names};
-use crate::data::{Split, layout::split_named};
+use crate::data::{
+    Split,
+    layout::{grouped, split_named},
+};
 
 /// What the folders of a dataset are.
 #[derive(Debug)]
@@ -79,14 +82,11 @@ impl Shape {
 
 /// The folders that are named after masks, and hold some of images elsewhere.
 fn mask_folders(pictures: &[File]) -> BTreeSet<Vec<String>> {
-    let mut candidates: BTreeMap<&[String], Vec<&File>> = BTreeMap::new();
-    let mut stems = BTreeSet::new();
-    for file in pictures {
-        match file.folders.iter().position(|name| names::may_hold_masks(name)) {
-            Some(depth) => candidates.entry(&file.folders[..=depth]).or_default().push(file),
-            None => drop(stems.insert(file.stem.as_str())),
-        }
-    }
+    let depth = |file: &File| file.folders.iter().position(|name| names::may_hold_masks(name));
+    let candidates =
+        pictures.iter().filter_map(|file| Some((&file.folders[..=depth(file)?], file)));
+    let elsewhere = pictures.iter().filter(|file| depth(file).is_none());
+    let stems: BTreeSet<&str> = elsewhere.map(|file| file.stem.as_str()).collect();
     let belongs = |file: &&File| {
         stems.contains(file.stem.as_str())
             || names::image_stem(&file.stem).is_some_and(|stem| stems.contains(stem))
@@ -95,5 +95,9 @@ fn mask_folders(pictures: &[File]) -> BTreeSet<Vec<String>> {
         // Whoever calls a folder so has no other thing in mind.
         folders.last().is_some_and(|name| name == "masks") || files.iter().any(belongs)
     };
-    candidates.into_iter().filter(is_of_masks).map(|(folders, _)| folders.to_vec()).collect()
+    grouped(candidates)
+        .into_iter()
+        .filter(is_of_masks)
+        .map(|(folders, _)| folders.to_vec())
+        .collect()
 }

@@ -7,7 +7,10 @@ use std::{
 
 use super::{File, Shape, beside, names};
 use crate::data::{
-    layout::builder::{Builder, Origin},
+    layout::{
+        builder::{Builder, Origin},
+        grouped,
+    },
     problem::ProblemKind,
 };
 
@@ -27,10 +30,7 @@ pub(super) struct Masks {
 impl Masks {
     /// Finds the images of the pictures in mask folders.
     pub(super) fn in_folders(shape: &Shape, images: &[File], masks: &[File]) -> Self {
-        let mut by_stem: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (index, image) in images.iter().enumerate() {
-            by_stem.entry(&image.stem).or_default().push(index);
-        }
+        let by_stem = grouped(images.iter().map(|image| image.stem.as_str()).zip(0..));
         let mut found = Self::default();
         for (index, mask) in masks.iter().enumerate() {
             let stems = [Some(mask.stem.as_str()), names::image_stem(&mask.stem)];
@@ -57,10 +57,7 @@ impl Masks {
 
     /// Finds masks among the images themselves.
     pub(super) fn add_beside(&mut self, images: &[File]) {
-        let mut by_folder: BTreeMap<&[String], Vec<usize>> = BTreeMap::new();
-        for (index, image) in images.iter().enumerate() {
-            by_folder.entry(&image.folders).or_default().push(index);
-        }
+        let by_folder = grouped(images.iter().map(|image| &image.folders).zip(0..));
         for folder in by_folder.into_values() {
             let (masks, lonely) = beside::sort(images, &folder);
             for (mask, image) in masks {
