@@ -14,6 +14,7 @@ pub use self::{
     moments::Moments,
     normalize::normalize,
 };
+pub(crate) use moments::SUMS;
 
 /// What a batch norm does to each channel: `gamma · (x − mean) / √(variance + epsilon) + beta`.
 ///
@@ -43,18 +44,15 @@ impl BatchNorm<'_> {
     }
 
     fn inverse_deviations(&self) -> Vec<f32> {
-        let inverse =
-            |&variance: &f32| 1.0 / (f64::from(variance) + f64::from(self.epsilon)).sqrt();
+        let epsilon = f64::from(self.epsilon);
+        let inverse = |&variance: &f32| 1.0 / (f64::from(variance) + epsilon).sqrt();
         self.variance.iter().map(|variance| inverse(variance) as f32).collect()
     }
 
     /// `gamma / √(variance + epsilon)`.
     fn scales(&self) -> Vec<f32> {
-        self.gamma
-            .iter()
-            .zip(self.inverse_deviations())
-            .map(|(gamma, inverse)| gamma * inverse)
-            .collect()
+        let inverse = self.inverse_deviations();
+        self.gamma.iter().zip(inverse).map(|(gamma, inverse)| gamma * inverse).collect()
     }
 
     /// `beta − mean · scale`.
@@ -69,13 +67,8 @@ impl BatchNorm<'_> {
 /// Floats of a block of rows: a fraction of a second-level cache.
 const BLOCK_FLOATS: usize = 16 * 1024;
 
-/// Rows of a block.
-fn block_rows(channels: usize) -> usize {
-    (BLOCK_FLOATS / channels).max(1)
-}
-
 /// Floats of a block; asserts that `len` is whole rows.
 fn block_len(len: usize, channels: usize) -> usize {
     assert_eq!(len % channels, 0, "values are not whole rows of channels");
-    block_rows(channels) * channels
+    (BLOCK_FLOATS / channels).max(1) * channels
 }

@@ -1,7 +1,4 @@
 //! Two-dimensional convolution, forward and backward.
-//!
-//! Images are `[batch, height, width, channels]`, weights `[out_channels, in_channels, kernel,
-//! kernel]` as in PyTorch.
 
 mod backward_data;
 mod backward_weights;

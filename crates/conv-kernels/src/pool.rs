@@ -47,11 +47,10 @@ impl MaxPool {
         assert_eq!(output.len(), self.output_len(), "output does not match the pooling");
         assert_eq!(places.len(), self.output_len(), "places do not match the pooling");
         let row = self.windows.out_width() * self.windows.filter().out_channels;
-        output.par_chunks_mut(row).zip(places.par_chunks_mut(row)).enumerate().for_each(
-            |(index, (output, places))| {
-                isa.run(ForwardRow { pool: self, index, input, output, places });
-            },
-        );
+        let rows = output.par_chunks_mut(row).zip(places.par_chunks_mut(row)).enumerate();
+        rows.for_each(|(index, (output, places))| {
+            isa.run(ForwardRow { pool: self, index, input, output, places });
+        });
     }
 
     /// Gives each gradient back to the place its value came from.
@@ -76,8 +75,6 @@ struct ForwardRow<'a> {
 }
 
 impl Kernel for ForwardRow<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let windows = &self.pool.windows;
@@ -91,22 +88,18 @@ impl Kernel for ForwardRow<'_> {
             let output = &mut self.output[out_x * channels..][..channels];
             let places = &mut self.places[out_x * channels..][..channels];
             for c in (0..channels).step_by(S::LANES) {
-                let (mut best, mut place) = (simd.splat(f32::NEG_INFINITY), simd.zero());
-                let mut first = true;
+                let mut best = simd.splat(f32::NEG_INFINITY);
+                let mut place = simd.splat((rows.start * kernel + columns.start) as f32);
                 for ky in rows.clone() {
                     for kx in columns.clone() {
                         let y = (top + ky as isize) as usize;
                         let x = (left + kx as isize) as usize;
                         let pixel = (image * windows.height() + y) * windows.width() + x;
                         let pixel = &self.input[pixel * channels..][..channels];
-                        let (value, here) =
-                            (simd.load_at(pixel, c), simd.splat((ky * kernel + kx) as f32));
-                        if std::mem::take(&mut first) {
-                            (best, place) = (value, here);
-                        } else {
-                            place = simd.select_larger(value, best, here, place);
-                            best = simd.select_larger(value, best, value, best);
-                        }
+                        let value = simd.load_at(pixel, c);
+                        let here = simd.splat((ky * kernel + kx) as f32);
+                        place = simd.select_larger(value, best, here, place);
+                        best = simd.select_larger(value, best, value, best);
                     }
                 }
                 simd.store_at(output, c, best);
@@ -137,8 +130,6 @@ struct BackwardRow<'a> {
 }
 
 impl Kernel for BackwardRow<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, _: S) {
         let windows = &self.pool.windows;

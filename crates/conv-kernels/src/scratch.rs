@@ -4,8 +4,9 @@
 
 use std::{
     cell::RefCell,
-    mem::MaybeUninit,
+    mem::{self, MaybeUninit},
     ops::{Deref, DerefMut},
+    slice,
 };
 
 /// Floats on a cache line: buffers start on a line of their own.
@@ -15,25 +16,55 @@ const LINE: usize = 16;
 #[repr(C, align(64))]
 struct Line([f32; LINE]);
 
+/// Whole cache lines of floats.
+#[derive(Clone, Default)]
+pub(crate) struct AlignedFloats(Vec<Line>);
+
+impl AlignedFloats {
+    /// At least `len` zeros.
+    pub(crate) fn zeroed(len: usize) -> Self {
+        let lines: Box<[MaybeUninit<Line>]> = Box::new_zeroed_slice(len.div_ceil(LINE));
+        // SAFETY: `Line` is floats, and zero bytes are the float zero. The macro `vec!` would write
+        // them once more over memory that the system hands out cleared.
+        Self(unsafe { lines.assume_init() }.into_vec())
+    }
+}
+
+impl Deref for AlignedFloats {
+    type Target = [f32];
+
+    #[inline(always)]
+    fn deref(&self) -> &[f32] {
+        // SAFETY: `Line` is `LINE` floats without padding.
+        unsafe { slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * LINE) }
+    }
+}
+
+impl DerefMut for AlignedFloats {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [f32] {
+        // SAFETY: as above.
+        unsafe { slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), self.0.len() * LINE) }
+    }
+}
+
 thread_local! {
-    static FLOATS: RefCell<Vec<Vec<Line>>> = const { RefCell::new(Vec::new()) };
-    static TABLES: RefCell<Vec<Table>> = const { RefCell::new(Vec::new()) };
+    static POOL: RefCell<Vec<AlignedFloats>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Floats on loan, handed back when dropped.
 pub(crate) struct Floats {
-    lines: Vec<Line>,
+    memory: AlignedFloats,
     len: usize,
 }
 
 /// Lends `len` floats of unknown value.
 pub(crate) fn floats(len: usize) -> Floats {
-    let mut lines = FLOATS.with_borrow_mut(Vec::pop).unwrap_or_default();
-    let needed = len.div_ceil(LINE);
-    if lines.len() < needed {
-        lines.resize(needed, Line([0.0; LINE]));
+    let mut memory = POOL.with_borrow_mut(Vec::pop).unwrap_or_default();
+    if memory.len() < len {
+        memory.0.resize(len.div_ceil(LINE), Line([0.0; LINE]));
     }
-    Floats { lines, len }
+    Floats { memory, len }
 }
 
 impl Deref for Floats {
@@ -41,74 +72,20 @@ impl Deref for Floats {
 
     #[inline(always)]
     fn deref(&self) -> &[f32] {
-        // SAFETY: `Line` is `LINE` floats without padding, and the vector holds enough of them.
-        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast::<f32>(), self.len) }
+        &self.memory[..self.len]
     }
 }
 
 impl DerefMut for Floats {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [f32] {
-        // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast::<f32>(), self.len) }
+        &mut self.memory[..self.len]
     }
 }
 
 impl Drop for Floats {
     fn drop(&mut self) {
-        let lines = std::mem::take(&mut self.lines);
-        FLOATS.with_borrow_mut(|pool| pool.push(lines));
-    }
-}
-
-/// Where a block of pixels reads and writes.
-#[derive(Default)]
-pub(crate) struct Table {
-    /// Addresses to read from, by tap and pixel.
-    pub(crate) reads: Vec<*const f32>,
-    /// Indices to write to, by pixel.
-    pub(crate) writes: Vec<usize>,
-}
-
-/// Lends an empty table; [`return_table`] takes it back.
-pub(crate) fn table() -> Table {
-    let mut table = TABLES.with_borrow_mut(Vec::pop).unwrap_or_default();
-    table.reads.clear();
-    table.writes.clear();
-    table
-}
-
-/// Keeps the memory of a table for the next one.
-pub(crate) fn return_table(table: Table) {
-    TABLES.with_borrow_mut(|pool| pool.push(table));
-}
-
-/// Floats that start on a cache line and are kept by their owner.
-#[derive(Clone, Default)]
-pub(crate) struct AlignedFloats {
-    lines: Vec<Line>,
-}
-
-impl AlignedFloats {
-    /// All zero.
-    pub(crate) fn zeroed(len: usize) -> Self {
-        let lines: Box<[MaybeUninit<Line>]> = Box::new_zeroed_slice(len.div_ceil(LINE));
-        // SAFETY: `Line` is floats, and zero bytes are the float zero. The macro `vec!` would write
-        // them once more over memory that the system hands out cleared.
-        Self { lines: unsafe { lines.assume_init() }.into_vec() }
-    }
-
-    pub(crate) fn as_slice(&self) -> &[f32] {
-        // SAFETY: `Line` is `LINE` floats without padding.
-        unsafe {
-            std::slice::from_raw_parts(self.lines.as_ptr().cast::<f32>(), self.lines.len() * LINE)
-        }
-    }
-
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [f32] {
-        let len = self.lines.len() * LINE;
-        // SAFETY: `Line` is `LINE` floats without padding.
-        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast::<f32>(), len) }
+        POOL.with_borrow_mut(|pool| pool.push(mem::take(&mut self.memory)));
     }
 }
 

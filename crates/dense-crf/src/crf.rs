@@ -31,11 +31,7 @@ impl<'a> DenseCrf<'a> {
         if width == 0 || height == 0 {
             return Err(Error::Empty { width, height, labels: 1 });
         }
-        let expected = size(width, height, 3)?;
-        if rgb.len() != expected {
-            let (found, shape) = (rgb.len(), "height × width × 3");
-            return Err(Error::Length { name: "rgb", found, expected, shape });
-        }
+        check_length("rgb", rgb.len(), size(width, height, 3)?, "height × width × 3")?;
         Ok(Self { width, height, rgb, params })
     }
 
@@ -111,21 +107,16 @@ impl<'a> DenseCrf<'a> {
         if labels == 0 {
             return Err(Error::Empty { width, height, labels });
         }
-        let expected = size(width, height, labels)?;
-        if probabilities.len() != expected {
-            let (found, shape) = (probabilities.len(), "labels × height × width");
-            return Err(Error::Length { name: "probabilities", found, expected, shape });
-        }
+        let (found, expected) = (probabilities.len(), size(width, height, labels)?);
+        check_length("probabilities", found, expected, "labels × height × width")?;
         let pixels = width * height;
         if let Some(at) = probabilities.iter().position(|p| !(0.0..=1.0).contains(p)) {
             let (label, pixel, value) = (at / pixels, at % pixels, probabilities[at]);
             return Err(Error::Probability { label, pixel, value });
         }
         let sums = sum_planes(probabilities, pixels);
-        match sums.iter().position(|sum| (sum - 1.0).abs() > SUM_TOLERANCE) {
-            Some(pixel) => Err(Error::Sum { pixel, sum: sums[pixel] }),
-            None => Ok(()),
-        }
+        let off = sums.iter().position(|sum| (sum - 1.0).abs() > SUM_TOLERANCE);
+        off.map_or(Ok(()), |pixel| Err(Error::Sum { pixel, sum: sums[pixel] }))
     }
 }
 
@@ -140,15 +131,20 @@ pub fn refine_mask(
     params: &Params,
 ) -> Result<Vec<f32>> {
     let crf = DenseCrf::new(width, height, rgb, *params)?;
-    let expected = width * height;
-    if foreground.len() != expected {
-        let (found, shape) = (foreground.len(), "height × width");
-        return Err(Error::Length { name: "foreground", found, expected, shape });
-    }
+    check_length("foreground", foreground.len(), width * height, "height × width")?;
     let background = foreground.iter().map(|p| 1.0 - p);
     let planes: Vec<f32> = background.chain(foreground.iter().copied()).collect();
     let mut refined = crf.infer(&planes, 2)?;
-    Ok(refined.split_off(expected))
+    Ok(refined.split_off(foreground.len()))
+}
+
+fn check_length(
+    name: &'static str,
+    found: usize,
+    expected: usize,
+    shape: &'static str,
+) -> Result<()> {
+    if found == expected { Ok(()) } else { Err(Error::Length { name, found, expected, shape }) }
 }
 
 fn sum_planes(planes: &[f32], pixels: usize) -> Vec<f32> {

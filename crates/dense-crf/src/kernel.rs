@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    lattice::{BATCH, Features, Lattice, Scratch, Source},
+    lattice::{BATCH, Features, Lattice, Scratch},
     params::{Appearance, Params, Smoothness},
     tile::Window,
 };
@@ -16,23 +16,21 @@ pub(crate) struct Kernels {
 impl Kernels {
     /// Working memory of the active kernels' lattices, filtering `channels` at a time.
     pub(crate) fn bytes_per_pixel(params: &Params, channels: usize) -> usize {
-        let smoothness =
-            params.active_smoothness().map(|_| Lattice::<3>::bytes_per_pixel(channels));
-        let appearance =
-            params.active_appearance().map(|_| Lattice::<6>::bytes_per_pixel(channels));
-        smoothness.unwrap_or(0) + appearance.unwrap_or(0)
+        let smoothness = params.active_smoothness();
+        let appearance = params.active_appearance();
+        smoothness.map_or(0, |_| Lattice::<3>::bytes_per_pixel(channels))
+            + appearance.map_or(0, |_| Lattice::<6>::bytes_per_pixel(channels))
     }
 
     /// Whether [`Kernels::build`] would succeed on a window.
     pub(crate) fn check(window: &Window, params: &Params) -> Result<()> {
-        let smoothness = params
-            .active_smoothness()
-            .is_none_or(|kernel| Lattice::fits(&Positions { window, theta: kernel.theta_gamma }));
-        let appearance = params.active_appearance().is_none_or(|kernel| {
-            let positions = Positions { window, theta: kernel.theta_alpha };
-            Lattice::fits(&Colours { positions, rgb: &[], stride: 0, theta: kernel.theta_beta })
-        });
-        if smoothness && appearance { Ok(()) } else { Err(Error::TooNarrow) }
+        let smoothness = params.active_smoothness();
+        let appearance = params.active_appearance();
+        let fit = smoothness.is_none_or(|kernel| Lattice::<3>::fits(&positions(kernel, window)))
+            && appearance.is_none_or(|kernel| {
+                Lattice::<6>::fits(&positions_and_colours(kernel, window, &[], 0))
+            });
+        if fit { Ok(()) } else { Err(Error::TooNarrow) }
     }
 
     /// Builds the lattices of the active kernels over `window` of an image `stride` pixels wide.
@@ -42,14 +40,12 @@ impl Kernels {
         window: &Window,
         params: &Params,
     ) -> Result<Self> {
-        let smoothness = params.active_smoothness().map(|kernel| {
-            let Smoothness { weight, theta_gamma } = kernel;
-            normalized(&Positions { window, theta: theta_gamma }, weight)
-        });
+        let smoothness = params
+            .active_smoothness()
+            .map(|kernel| Lattice::build(&positions(kernel, window), kernel.weight));
         let appearance = params.active_appearance().map(|kernel| {
-            let Appearance { weight, theta_alpha, theta_beta } = kernel;
-            let positions = Positions { window, theta: theta_alpha };
-            normalized(&Colours { positions, rgb, stride, theta: theta_beta }, weight)
+            let pixels = positions_and_colours(kernel, window, rgb, stride);
+            Lattice::build(&pixels, kernel.weight)
         });
         Ok(Self { smoothness: smoothness.transpose()?, appearance: appearance.transpose()? })
     }
@@ -70,84 +66,69 @@ impl Kernels {
     }
 }
 
-fn normalized<const V: usize>(source: &impl Source<V>, weight: f32) -> Result<Lattice<V>> {
-    let mut lattice = Lattice::build(source).ok_or(Error::TooNarrow)?;
-    lattice.normalize(weight);
-    Ok(lattice)
+fn positions(kernel: Smoothness, window: &Window) -> Pixels<'_> {
+    Pixels { window, theta: kernel.theta_gamma, colours: None }
 }
 
-/// Features `(x/θ, y/θ)`, counted from the corner of the *image*, so that all tiles of an image
-/// share one lattice.
-struct Positions<'a> {
+fn positions_and_colours<'a>(
+    kernel: Appearance,
     window: &'a Window,
+    rgb: &'a [u8],
+    stride: usize,
+) -> Pixels<'a> {
+    let colours = Some(Colours { rgb, stride, theta: kernel.theta_beta });
+    Pixels { window, theta: kernel.theta_alpha, colours }
+}
+
+/// The pixels of a window as points to filter, in features `(x/θ, y/θ)` or
+/// `(x/θα, y/θα, r/θβ, g/θβ, b/θβ)`.
+///
+/// Positions count from the corner of the *image*, so that all its tiles share one lattice.
+pub(crate) struct Pixels<'a> {
+    pub(crate) window: &'a Window,
     theta: f32,
+    colours: Option<Colours<'a>>,
 }
 
-impl Positions<'_> {
-    fn bounds_of(&self) -> [(f32, f32); 2] {
-        let Window { x, y, width, height } = self.window;
-        // A batch may look up to one batch past the last column.
-        let bound = |first: &usize, length: &usize| {
-            (*first as f32 / self.theta, (first + length + BATCH) as f32 / self.theta)
-        };
-        [bound(x, width), bound(y, height)]
-    }
-
-    fn fill<const V: usize>(&self, x: usize, y: usize, features: &mut Features<V>) {
-        for (lane, value) in features[0].iter_mut().enumerate() {
-            *value = (self.window.x + x + lane) as f32 / self.theta;
-        }
-        features[1] = [(self.window.y + y) as f32 / self.theta; BATCH];
-    }
-}
-
-impl Source<3> for Positions<'_> {
-    fn size(&self) -> (usize, usize) {
-        (self.window.width, self.window.height)
-    }
-
-    fn bounds(&self) -> ([f32; 3], [f32; 3]) {
-        let [x, y] = self.bounds_of();
-        ([x.0, y.0, 0.0], [x.1, y.1, 0.0])
-    }
-
-    fn features(&self, x: usize, y: usize) -> Features<3> {
-        let mut features = Features::<3>::default();
-        self.fill(x, y, &mut features);
-        features
-    }
-}
-
-/// Features `(x/θα, y/θα, r/θβ, g/θβ, b/θβ)`.
 struct Colours<'a> {
-    positions: Positions<'a>,
     rgb: &'a [u8],
     /// Pixels per row of `rgb`.
     stride: usize,
     theta: f32,
 }
 
-impl Source<6> for Colours<'_> {
-    fn size(&self) -> (usize, usize) {
-        (self.positions.window.width, self.positions.window.height)
+impl Pixels<'_> {
+    /// Least and greatest value of each of the `V − 1` features.
+    pub(crate) fn bounds<const V: usize>(&self) -> ([f32; V], [f32; V]) {
+        let (mut low, mut high) = ([0.0; V], [0.0; V]);
+        let Window { x, y, width, height } = *self.window;
+        for (axis, (first, length)) in [(x, width), (y, height)].into_iter().enumerate() {
+            low[axis] = first as f32 / self.theta;
+            // A batch may look up to one batch past the last column.
+            high[axis] = (first + length + BATCH) as f32 / self.theta;
+        }
+        if let Some(colours) = &self.colours {
+            high[2..V - 1].fill(255.0 / colours.theta);
+        }
+        (low, high)
     }
 
-    fn bounds(&self) -> ([f32; 6], [f32; 6]) {
-        let [x, y] = self.positions.bounds_of();
-        let white = 255.0 / self.theta;
-        ([x.0, y.0, 0.0, 0.0, 0.0, 0.0], [x.1, y.1, white, white, white, 0.0])
-    }
-
-    fn features(&self, x: usize, y: usize) -> Features<6> {
-        let mut features = Features::<6>::default();
-        self.positions.fill(x, y, &mut features);
-        let window = self.positions.window;
-        let first = (window.y + y) * self.stride + window.x + x;
-        let columns = (window.width - x).min(BATCH);
-        let pixels = self.rgb[first * 3..(first + columns) * 3].chunks_exact(3);
-        for (lane, pixel) in pixels.enumerate() {
-            for (channel, &value) in pixel.iter().enumerate() {
-                features[2 + channel][lane] = f32::from(value) / self.theta;
+    /// Features of pixels `x..x + BATCH` in row `y`; columns past the last may hold anything
+    /// within the bounds.
+    pub(crate) fn features<const V: usize>(&self, x: usize, y: usize) -> Features<V> {
+        let mut features = [[0.0; BATCH]; V];
+        let (left, top) = (self.window.x + x, self.window.y + y);
+        for (lane, value) in features[0].iter_mut().enumerate() {
+            *value = (left + lane) as f32 / self.theta;
+        }
+        features[1] = [top as f32 / self.theta; BATCH];
+        if let Some(Colours { rgb, stride, theta }) = self.colours {
+            let columns = (self.window.width - x).min(BATCH);
+            let pixels = rgb[(top * stride + left) * 3..].chunks_exact(3).take(columns);
+            for (lane, pixel) in pixels.enumerate() {
+                for (channel, &value) in pixel.iter().enumerate() {
+                    features[2 + channel][lane] = f32::from(value) / theta;
+                }
             }
         }
         features

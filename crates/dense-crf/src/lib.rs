@@ -39,28 +39,14 @@
 //! Using the Permutohedral Lattice* (2010).
 #![forbid(unsafe_code)]
 
-mod error;
-
-pub use error::{Error, Result};
-
-/// The knobs of the model, named as in the paper.
-mod params;
-
-pub use params::{Appearance, Params, Smoothness};
-
-/// The front door: checks, then infers tile by tile.
 mod crf;
-
-pub use crf::{DenseCrf, refine_mask};
-
-/// Cutting images that exceed the memory bound.
+mod error;
+mod kernel;
+mod lattice;
+mod meanfield;
+mod params;
 mod tile;
 
-/// The two kernels and their features.
-mod kernel;
-
-/// Gaussian filtering in many dimensions.
-mod lattice;
-
-/// The updates that let pixels agree.
-mod meanfield;
+pub use crf::{DenseCrf, refine_mask};
+pub use error::{Error, Result};
+pub use params::{Appearance, Params, Smoothness};

@@ -31,12 +31,9 @@ pub(crate) fn infer(
     probabilities: &[f32],
     labels: usize,
 ) -> Vec<f32> {
-    let pixels = probabilities.len() / labels;
-    if labels == 2 {
-        let (background, foreground) = probabilities.split_at(pixels);
-        infer_two(kernels, iterations, background, foreground)
-    } else {
-        infer_many(kernels, iterations, probabilities, labels)
+    match labels {
+        2 => infer_two(kernels, iterations, probabilities),
+        _ => infer_many(kernels, iterations, probabilities, labels),
     }
 }
 
@@ -44,12 +41,8 @@ pub(crate) fn infer(
 ///
 /// Filters are linear, so it needs only the filtered difference `Q₁ − Q₀ = tanh(E/2)`:
 /// one channel does the work of two, and swapping the labels only flips signs.
-fn infer_two(
-    kernels: &Kernels,
-    iterations: usize,
-    background: &[f32],
-    foreground: &[f32],
-) -> Vec<f32> {
+fn infer_two(kernels: &Kernels, iterations: usize, probabilities: &[f32]) -> Vec<f32> {
+    let (background, foreground) = probabilities.split_at(probabilities.len() / 2);
     let pairs = foreground.par_iter().zip(background);
     let log_odds: Vec<[f32; 1]> =
         pairs.map(|(f, b)| [f.max(CLIP).ln() - b.max(CLIP).ln()]).collect();
@@ -57,9 +50,7 @@ fn infer_two(
     let mut energy = log_odds.clone();
     let mut lead = vec![[0.0]; energy.len()];
     for _ in 0..iterations {
-        map_pixels(&energy, &mut lead, |&[energy], lead| {
-            *lead = [difference(energy)];
-        });
+        map_pixels(&energy, &mut lead, |&[energy], lead| *lead = [difference(energy)]);
         energy.copy_from_slice(&log_odds);
         kernels.add_messages(&lead, &mut scratch, &mut energy);
     }

@@ -74,30 +74,22 @@ unsafe impl GlobalAlloc for HugePages {
         }
         // SAFETY: `wanted` is a valid layout of at least one byte.
         let moved = unsafe { self.alloc(wanted) };
-        if !moved.is_null() {
-            // SAFETY: both blocks are as long as what is copied, and a new one overlaps no other.
-            unsafe {
-                moved.copy_from_nonoverlapping(block, layout.size().min(size));
-                give_back(block, layout);
-            }
+        if moved.is_null() {
+            return moved;
+        }
+        // SAFETY: both blocks are as long as what is copied, and a new one overlaps no other.
+        unsafe { moved.copy_from_nonoverlapping(block, layout.size().min(size)) };
+        if is_large(layout) {
+            // Not kept: what grew out of a block will not need one of its size again, and to keep
+            // each would hold as much memory as the whole has at its end.
+            // SAFETY: the block came from `map` with this size, by the same test of its layout.
+            unsafe { mapping::unmap(block, layout.size()) };
+        } else {
+            // SAFETY: the block is the standard allocator's.
+            unsafe { System.dealloc(block, layout) };
         }
         moved
     }
-}
-
-/// Gives a block back to the system, also if it is large: what grew out of a block will not need
-/// one of its size again, and to keep each would hold as much memory as the whole has at its end.
-///
-/// # Safety
-///
-/// The block must come from [`HugePages`] with this layout, and nothing may use it any more.
-unsafe fn give_back(block: *mut u8, layout: Layout) {
-    if is_large(layout) {
-        // SAFETY: the block came from `map` with this size, by the same test of its layout.
-        return unsafe { mapping::unmap(block, layout.size()) };
-    }
-    // SAFETY: the block is the standard allocator's.
-    unsafe { System.dealloc(block, layout) }
 }
 
 /// Blocks that were freed, kept for the next one of the same size.
@@ -118,16 +110,14 @@ mod kept {
     const SIZES: usize = 32;
 
     static KEPT: Mutex<Kept> =
-        Mutex::new(Kept { blocks: [Block::NONE; BLOCKS], bytes: 0, freed: [0; SIZES], next: 0 });
+        Mutex::new(Kept { blocks: [Block::NONE; BLOCKS], bytes: 0, freed: [0; SIZES] });
 
     struct Kept {
         /// The oldest first; what is not used has no size.
         blocks: [Block; BLOCKS],
         bytes: usize,
-        /// The last sizes that were freed, each once, overwritten in turn.
+        /// The last sizes that were freed, each once, the newest first.
         freed: [usize; SIZES],
-        /// Where the next of them goes.
-        next: usize,
     }
 
     #[derive(Clone, Copy)]
@@ -178,13 +168,12 @@ mod kept {
     impl Kept {
         /// Whether a block of this size was freed before; remembers it.
         fn is_repeated(&mut self, size: usize) -> bool {
-            if self.freed.contains(&size) {
-                return true;
+            let repeated = self.freed.contains(&size);
+            if !repeated {
+                self.freed.rotate_right(1);
+                self.freed[0] = size;
             }
-            let next = self.next;
-            self.freed[next] = size;
-            self.next = (next + 1) % SIZES;
-            false
+            repeated
         }
 
         /// Takes a block out; those behind it move up.

@@ -50,20 +50,21 @@ pub fn backward(
     let gate = Gate::new(norm, activation);
     let (gamma, beta) = gate.reduce(isa, values, grad);
     let part = Sums { gamma, beta, pixels: values.len() / norm.channels() };
-    let terms = match whole(&part) {
-        None => Terms { slope: vec![0.0; norm.channels()], offset: vec![0.0; norm.channels()] },
-        Some(whole) => {
-            let pixels = whole.pixels as f32;
-            let (scale, inverse) = (&gate.scale, norm.inverse_deviations());
-            let slope = |c: usize| -scale[c] * inverse[c] * whole.gamma[c] / pixels;
-            let offset = |c: usize| -scale[c] * whole.beta[c] / pixels;
-            Terms {
-                slope: (0..norm.channels()).map(slope).collect(),
-                offset: (0..norm.channels()).map(offset).collect(),
-            }
-        }
+    let inverse = norm.inverse_deviations();
+    let term = |whole: &Sums, c: usize| {
+        let (scale, pixels) = (gate.scale[c], whole.pixels as f32);
+        (-scale * inverse[c] * whole.gamma[c] / pixels, -scale * whole.beta[c] / pixels)
     };
-    gate.spread(isa, &terms, values, grad, residual);
+    let whole = whole(&part);
+    let terms =
+        (0..norm.channels()).map(|c| whole.as_ref().map_or((0.0, 0.0), |sums| term(sums, c)));
+    let (slope, offset): (Vec<f32>, Vec<f32>) = terms.unzip();
+    let len = block_len(values.len(), norm.channels());
+    let blocks = values.par_chunks_mut(len).zip(grad.par_chunks_mut(len)).enumerate();
+    blocks.for_each(|(block, (values, grad))| {
+        let (gate, slope, offset) = (&gate, &slope, &offset);
+        isa.run(Spread { gate, start: block * len, slope, offset, values, grad, residual });
+    });
     (part.gamma, part.beta)
 }
 
@@ -74,12 +75,6 @@ struct Gate<'a> {
     /// Of the normalized values, `scale · x + shift`.
     scale: Vec<f32>,
     shift: Vec<f32>,
-}
-
-/// Gradient of the input beyond what passes: `slope·(x − mean) + offset`.
-struct Terms {
-    slope: Vec<f32>,
-    offset: Vec<f32>,
 }
 
 impl<'a> Gate<'a> {
@@ -108,21 +103,6 @@ impl<'a> Gate<'a> {
         let inverse = self.norm.inverse_deviations();
         let gamma = |c: usize| (total(channels + c) * f64::from(inverse[c])) as f32;
         ((0..channels).map(gamma).collect(), (0..channels).map(|c| total(c) as f32).collect())
-    }
-
-    fn spread(
-        &self,
-        isa: Isa,
-        terms: &Terms,
-        values: &mut [f32],
-        grad: &mut [f32],
-        residual: bool,
-    ) {
-        let len = block_len(values.len(), self.norm.channels());
-        let blocks = values.par_chunks_mut(len).zip(grad.par_chunks_mut(len)).enumerate();
-        blocks.for_each(|(block, (values, grad))| {
-            isa.run(Spread { gate: self, start: block * len, terms, values, grad, residual });
-        });
     }
 
     /// The gradient that passes at channels `c` of the row that starts at `at`.
@@ -159,8 +139,6 @@ struct Reduce<'a> {
 }
 
 impl Kernel for Reduce<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let mean = self.gate.norm.mean;
@@ -184,25 +162,26 @@ impl Kernel for Reduce<'_> {
     }
 }
 
+/// Writes the gradient of the input: what passes, times the scale, plus
+/// `slope·(x − mean) + offset`.
 struct Spread<'a> {
     gate: &'a Gate<'a>,
     /// Index of the first value.
     start: usize,
-    terms: &'a Terms,
+    slope: &'a [f32],
+    offset: &'a [f32],
     values: &'a mut [f32],
     grad: &'a mut [f32],
     residual: bool,
 }
 
 impl Kernel for Spread<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let mean = self.gate.norm.mean;
         let channels = mean.len();
-        let (scale, slope) = (&self.gate.scale[..channels], &self.terms.slope[..channels]);
-        let offset = &self.terms.offset[..channels];
+        let [scale, slope, offset] =
+            [&self.gate.scale, self.slope, self.offset].map(|values| &values[..channels]);
         for (row, values) in self.values.chunks_exact_mut(channels).enumerate() {
             let at = row * channels;
             let grad = &mut self.grad[at..][..channels];

@@ -2,11 +2,14 @@
 
 use rayon::prelude::*;
 
-use super::{block_len, block_rows};
+use super::block_len;
 use crate::{
     scratch,
     simd::{Isa, Kernel, Simd},
 };
+
+/// Sums of each channel in a block of rows: the first value, differences from it, their squares.
+pub(crate) const SUMS: usize = 3;
 
 /// Mean and variance of each channel over a batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,44 +25,37 @@ pub struct Moments {
 impl Moments {
     /// Measures rows of `channels` values.
     pub fn measure(isa: Isa, values: &[f32], channels: usize) -> Self {
-        let len = block_len(values.len(), channels);
-        let rows = values.len() / channels;
-        let mut sums = scratch::floats(values.len().div_ceil(len) * 3 * channels);
-        values
-            .par_chunks(len)
-            .zip(sums.par_chunks_exact_mut(3 * channels))
+        let blocks = values.par_chunks(block_len(values.len(), channels));
+        let rows: Vec<usize> = blocks.clone().map(|values| values.len() / channels).collect();
+        let mut sums = scratch::floats(rows.len() * SUMS * channels);
+        blocks
+            .zip(sums.par_chunks_exact_mut(SUMS * channels))
             .for_each(|(values, sums)| isa.run(BlockSums { values, channels, sums }));
-        Self::merge(channels, rows, || {
-            sums.chunks_exact(3 * channels).enumerate().map(|(index, sums)| {
-                let count = block_rows(channels).min(rows - index * block_rows(channels));
-                let (origin, rest) = sums.split_at(channels);
-                let (sum, square) = rest.split_at(channels);
-                (count, origin, sum, square)
-            })
-        })
+        Self::merge(&sums, channels, channels, &rows)
     }
 
-    /// Merges blocks of `(rows, origin, sum of differences from it, sum of their squares)`.
-    pub(crate) fn merge<'a, I>(channels: usize, count: usize, blocks: impl Fn() -> I) -> Self
-    where
-        I: Iterator<Item = (usize, &'a [f32], &'a [f32], &'a [f32])>,
-    {
-        let wide = |x: f32| f64::from(x);
-        let total = count.max(1) as f64;
-        let mut mean = vec![0.0_f64; channels];
-        for (rows, origin, sum, _) in blocks() {
+    /// Merges the sums of blocks of `rows` each, [`SUMS`] times `width` floats of which the first
+    /// are channels.
+    pub(crate) fn merge(sums: &[f32], width: usize, channels: usize, rows: &[usize]) -> Self {
+        let count = rows.iter().sum();
+        let total = usize::max(count, 1) as f64;
+        let blocks = || sums.chunks_exact(SUMS * width).zip(rows.iter().map(|&rows| rows as f64));
+        let of = |sums: &[f32], c: usize| [0, 1, 2].map(|sum| f64::from(sums[sum * width + c]));
+        let mut mean = vec![0.0; channels];
+        for (sums, rows) in blocks() {
             for (c, mean) in mean.iter_mut().enumerate() {
-                *mean += (rows as f64 * wide(origin[c]) + wide(sum[c])) / total;
+                let [origin, sum, _] = of(sums, c);
+                *mean += (rows * origin + sum) / total;
             }
         }
-        let mut squares = vec![0.0_f64; channels];
-        for (rows, origin, sum, square) in blocks() {
+        let mut squares = vec![0.0; channels];
+        for (sums, rows) in blocks() {
             for (c, squares) in squares.iter_mut().enumerate() {
                 // Squares about the block's own mean, then moved to the common one.
-                let shift = wide(sum[c]) / rows as f64;
-                let distance = wide(origin[c]) + shift - mean[c];
-                *squares +=
-                    wide(square[c]) - shift * wide(sum[c]) + rows as f64 * distance * distance;
+                let [origin, sum, square] = of(sums, c);
+                let shift = sum / rows;
+                let distance = origin + shift - mean[c];
+                *squares += square - shift * sum + rows * distance * distance;
             }
         }
         Self {
@@ -70,7 +66,7 @@ impl Moments {
     }
 }
 
-/// Sums of a block: its first row, the differences from it, and their squares.
+/// The sums of one block.
 struct BlockSums<'a> {
     values: &'a [f32],
     channels: usize,
@@ -78,8 +74,6 @@ struct BlockSums<'a> {
 }
 
 impl Kernel for BlockSums<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let channels = self.channels;

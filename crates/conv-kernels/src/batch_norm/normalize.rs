@@ -37,8 +37,6 @@ struct Rows<'a> {
 }
 
 impl Kernel for Rows<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let channels = self.scale.len();

@@ -24,8 +24,8 @@ pub fn backward_data(
     assert_eq!(grad_input.len(), conv.input_len(), "result does not match the convolution");
     let epilogue = Epilogue { residual: add, ..Epilogue::default() };
     epilogue.check(filter.in_channels, grad_input.len());
-    if let Some(points) = weights.points(conv) {
-        return winograd::Pass::new(conv, points, grad_output, epilogue).run(grad_input, None);
+    if weights.uses_winograd(conv) {
+        return winograd::Pass::new(conv, weights, grad_output, epilogue).run(grad_input, None);
     }
     let source = Source {
         values: grad_output,

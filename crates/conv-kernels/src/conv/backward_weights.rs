@@ -10,6 +10,7 @@ use super::{
     outer_plan::{Lines, Plan},
     pack::Algorithm,
     shape::Conv,
+    tile::add_tile,
     winograd,
 };
 use crate::{
@@ -53,8 +54,6 @@ struct Task<'a> {
 }
 
 impl Kernel for Task<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let plan = self.plan;
@@ -67,13 +66,8 @@ impl Kernel for Task<'_> {
             let chunk = plan.chunk(index);
             let lines = plan.lines(&chunk);
             plan.pack_input::<R>(&chunk, tiles.clone(), self.input, &mut packed_input);
-            plan.pack_grad::<S, V>(
-                simd,
-                &chunk,
-                panels.clone(),
-                self.grad_output,
-                &mut packed_grad,
-            );
+            let grad = self.grad_output;
+            plan.pack_grad::<S, V>(simd, &chunk, panels.clone(), grad, &mut packed_grad);
             for (grad, panel) in packed_grad.chunks_exact(panel_len).zip(panels.clone()) {
                 for (input, tile) in packed_input.chunks_exact(tile_len).zip(tiles.clone()) {
                     let at = plan.sums_at(split, panel, tile);
@@ -113,13 +107,7 @@ impl Task<'_> {
                     unsafe { outer(simd, input, step * R, grad, pixels, &mut acc) };
                 }
             }
-            for i in 0..R {
-                for j in 0..V {
-                    let sum = &mut sums[i * lanes + j * S::LANES..];
-                    let value = if first { acc[i][j] } else { simd.add(simd.load(sum), acc[i][j]) };
-                    simd.store(sum, value);
-                }
-            }
+            add_tile(simd, &acc, sums, !first);
         }
     }
 }

@@ -10,7 +10,10 @@ use super::{
     shape::Conv,
     winograd,
 };
-use crate::{batch_norm::Moments, scratch};
+use crate::{
+    batch_norm::Moments,
+    scratch::{self, Floats},
+};
 
 /// Convolves `input` `[batch, height, width, in_channels]` into `output`
 /// `[batch, out_height, out_width, out_channels]`, and applies `epilogue` on the way.
@@ -23,11 +26,10 @@ pub fn forward(
 ) {
     check(conv, weights, input, output);
     epilogue.check(conv.filter().out_channels, output.len());
-    match weights.points(conv) {
-        Some(points) => winograd::Pass::new(conv, points, input, epilogue).run(output, None),
-        None => with_source(conv, input, |source| {
-            gather(conv, weights, source, epilogue).run(output, None);
-        }),
+    if weights.uses_winograd(conv) {
+        winograd::Pass::new(conv, weights, input, epilogue).run(output, None);
+    } else {
+        with_gather(conv, weights, input, epilogue, |gather| gather.run(output, None));
     }
 }
 
@@ -42,21 +44,16 @@ pub fn forward_with_moments(
     let channels = conv.filter().out_channels;
     let padded = channels.next_multiple_of(weights.isa().tile().columns);
     let none = Epilogue::default();
-    let finish = |sums: &[f32], block_pixels: &[usize]| {
-        moments::merge(sums, channels, padded, conv.out_pixels(), block_pixels)
-    };
-    if let Some(points) = weights.points(conv) {
-        let pass = winograd::Pass::new(conv, points, input, none);
-        let mut sums = scratch::floats(MomentSink::len(pass.blocks(), padded));
-        pass.run(output, Some(&MomentSink::new(&mut sums, padded)));
-        return finish(&sums, &pass.block_pixels().collect::<Vec<_>>());
+    if weights.uses_winograd(conv) {
+        let pass = winograd::Pass::new(conv, weights, input, none);
+        let run = |sink: &MomentSink<'_>| pass.run(output, Some(sink));
+        moments::collect(channels, padded, &pass.block_pixels(), run)
+    } else {
+        with_gather(conv, weights, input, none, |gather| {
+            let run = |sink: &MomentSink<'_>| gather.run(output, Some(sink));
+            moments::collect(channels, padded, &gather.block_pixels(), run)
+        })
     }
-    with_source(conv, input, |source| {
-        let gather = gather(conv, weights, source, none);
-        let mut sums = scratch::floats(MomentSink::len(gather.blocks(), padded));
-        gather.run(output, Some(&MomentSink::new(&mut sums, padded)));
-        finish(&sums, &gather.block_pixels().collect::<Vec<_>>())
-    })
 }
 
 fn check(conv: &Conv, weights: &PackedWeights, input: &[f32], output: &[f32]) {
@@ -66,50 +63,47 @@ fn check(conv: &Conv, weights: &PackedWeights, input: &[f32], output: &[f32]) {
     assert_eq!(output.len(), conv.output_len(), "output does not match the convolution");
 }
 
-fn gather<'a>(
+/// Gathers from the input itself, or from its padded copy where taps read whole kernel rows.
+fn with_gather<T>(
     conv: &Conv,
-    weights: &'a PackedWeights,
-    source: Source<'a>,
-    epilogue: Epilogue<'a>,
-) -> Gather<'a> {
+    weights: &PackedWeights,
+    input: &[f32],
+    epilogue: Epilogue<'_>,
+    work: impl FnOnce(&Gather<'_>) -> T,
+) -> T {
+    let filter = conv.filter();
+    let (height, width, channels) = (conv.height(), conv.width(), filter.in_channels);
+    let mut source =
+        Source { values: input, height, width, channels, step: filter.stride, run: channels };
     let target = Target {
         batch: conv.batch(),
         height: conv.out_height(),
         width: conv.out_width(),
-        channels: conv.filter().out_channels,
+        channels: filter.out_channels,
         step: 1,
     };
-    Gather { weights, source, target, epilogue }
-}
-
-/// The input itself, or its padded copy where taps read whole kernel rows.
-fn with_source<T>(conv: &Conv, input: &[f32], work: impl FnOnce(Source<'_>) -> T) -> T {
-    let filter = conv.filter();
-    let (height, width, channels) = (conv.height(), conv.width(), filter.in_channels);
-    let plain =
-        Source { values: input, height, width, channels, step: filter.stride, run: channels };
-    if !filter.reads_rows() {
-        return work(plain);
+    let padded;
+    if filter.reads_rows() {
+        let (height, width) = (height + 2 * filter.padding, width + 2 * filter.padding);
+        padded = pad(conv, input, height, width);
+        source = Source { values: &padded, height, width, run: filter.kernel * channels, ..source };
     }
-    let (height, width) = (height + 2 * filter.padding, width + 2 * filter.padding);
-    let mut padded = scratch::floats(conv.batch() * height * width * channels);
-    pad(conv, input, &mut padded);
-    work(Source { values: &padded, height, width, run: filter.kernel * channels, ..plain })
+    work(&Gather { weights, source, target, epilogue })
 }
 
-/// Copies images into the middle of zeros.
-fn pad(conv: &Conv, input: &[f32], padded: &mut [f32]) {
+/// Copies images into the middle of `height` × `width` pixels, else zero.
+fn pad(conv: &Conv, input: &[f32], height: usize, width: usize) -> Floats {
     let (channels, margin) = (conv.filter().in_channels, conv.filter().padding);
-    let (row_len, padded_len) = (conv.width() * channels, (conv.width() + 2 * margin) * channels);
-    let image_rows = conv.height() + 2 * margin;
-    padded.par_chunks_exact_mut(padded_len).with_min_len(16).enumerate().for_each(|(row, to)| {
-        let (image, y) = (row / image_rows, (row % image_rows).wrapping_sub(margin));
-        if y >= conv.height() {
-            return to.fill(0.0);
+    let row_len = conv.width() * channels;
+    let mut padded = scratch::floats(conv.batch() * height * width * channels);
+    let rows = padded.par_chunks_exact_mut(width * channels).with_min_len(16);
+    rows.enumerate().for_each(|(row, to)| {
+        to.fill(0.0);
+        let (image, y) = (row / height, (row % height).wrapping_sub(margin));
+        if y < conv.height() {
+            let from = &input[(image * conv.height() + y) * row_len..][..row_len];
+            to[margin * channels..][..row_len].copy_from_slice(from);
         }
-        let from = &input[(image * conv.height() + y) * row_len..][..row_len];
-        to[..margin * channels].fill(0.0);
-        to[margin * channels..][..row_len].copy_from_slice(from);
-        to[margin * channels + row_len..].fill(0.0);
     });
+    padded
 }

@@ -7,18 +7,20 @@
 //! Blocks depend on the shape alone, and a pixel's sum runs over taps and channels in one fixed
 //! order: neither threads nor the rest of the batch change a result.
 
+use std::{cell::RefCell, ops::Range};
+
 use rayon::prelude::*;
 
 use super::{
-    epilogue::{Epilogue, TileEnd},
+    epilogue::Epilogue,
     moments::MomentSink,
     pack::{Class, PackedWeights},
-    tile::{DEPTH, Stretch, accumulate, load_tile, store_tile},
+    tile::{DEPTH, Stretch, accumulate, add_tile, load_tile},
 };
 use crate::{
-    scratch::{self, Table},
+    scratch,
     shared::Shared,
-    simd::{Kernel, Simd},
+    simd::{Kernel, MAX_LANES, Simd},
 };
 
 /// Pixels of a block when few channels leave room.
@@ -94,23 +96,18 @@ impl Gather<'_> {
         }
     }
 
-    /// Blocks of pixels in a pass of a single class.
-    pub(super) fn blocks(&self) -> usize {
-        (self.target.batch * self.target.height * self.target.width).div_ceil(self.block())
-    }
-
     /// Pixels of each block, in a pass of a single class.
-    pub(super) fn block_pixels(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn block_pixels(&self) -> Vec<usize> {
         let pixels = self.target.batch * self.target.height * self.target.width;
         let block = self.block();
-        (0..pixels).step_by(block).map(move |first| block.min(pixels - first))
+        (0..pixels).step_by(block).map(|first| block.min(pixels - first)).collect()
     }
 
     /// Pixels of a block: whole tiles.
     fn block(&self) -> usize {
         let rows = self.weights.isa().tile().rows;
         let fitting = (BLOCK_FLOATS / self.source.channels).clamp(MAX_PIXELS / 2, MAX_PIXELS);
-        fitting.div_ceil(rows) * rows
+        fitting.next_multiple_of(rows)
     }
 
     fn grid<'a>(&self, class: &'a Class) -> Grid<'a> {
@@ -142,32 +139,44 @@ impl Gather<'_> {
     }
 }
 
+/// Where a block of pixels reads and writes.
+#[derive(Default)]
+struct Table {
+    /// Addresses to read from, by tap and pixel.
+    reads: Vec<*const f32>,
+    /// Indices to write to, by pixel.
+    writes: Vec<usize>,
+}
+
+thread_local! {
+    /// Kept for the memory of its lists.
+    static TABLE: RefCell<Table> = RefCell::default();
+}
+
 /// A block of pixels × a range of panels: the work of one task.
 struct Block<'a> {
     gather: &'a Gather<'a>,
     grid: &'a Grid<'a>,
     first: usize,
     pixels: usize,
-    panels: std::ops::Range<usize>,
+    panels: Range<usize>,
     result: Shared<'a>,
     moments: Option<(&'a MomentSink<'a>, usize)>,
 }
 
 impl Kernel for Block<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let tiles = self.pixels.div_ceil(R);
         let mut zeros = scratch::floats(self.gather.source.run);
         zeros.fill(0.0);
-        let mut table = scratch::table();
+        let mut table = TABLE.take();
         self.fill_table(tiles * R, zeros.as_ptr(), &mut table);
         let mut sums = scratch::floats(tiles * R * V * S::LANES);
         for panel in self.panels.clone() {
             self.panel::<S, R, V>(simd, panel, &table, &mut sums);
         }
-        scratch::return_table(table);
+        TABLE.set(table);
     }
 }
 
@@ -200,39 +209,98 @@ impl Block<'_> {
                 // readable floats, and `tile * R + R <= stride`.
                 unsafe { accumulate(simd, rows, stride, tile * R, stretch, weights, &mut acc) };
                 if last {
-                    self.finish(simd, panel, tile, &table.writes[tile * R..], acc);
+                    self.finish(simd, panel, tile, table, acc);
                 } else {
-                    store_tile(simd, sums, &acc);
+                    add_tile(simd, &acc, sums, false);
                 }
             }
         }
         if depth == 0 {
             for tile in 0..tiles {
-                self.finish(simd, panel, tile, &table.writes[tile * R..], [[simd.zero(); V]; R]);
+                self.finish(simd, panel, tile, table, [[simd.zero(); V]; R]);
             }
         }
     }
 
+    /// Writes a register tile whose sums are complete.
     #[inline(always)]
     fn finish<S: Simd, const R: usize, const V: usize>(
         &self,
         simd: S,
         panel: usize,
         tile: usize,
-        writes: &[usize],
-        acc: [[S::Vector; V]; R],
+        table: &Table,
+        mut acc: [[S::Vector; V]; R],
     ) {
-        let end = TileEnd {
-            epilogue: &self.gather.epilogue,
-            first_channel: panel * V * S::LANES,
-            channels: self.gather.target.channels,
-            rows: R.min(self.pixels - tile * R),
-            writes,
-            result: self.result,
-            moments: self.moments,
-            first_tile: tile == 0,
-        };
-        end.write(simd, acc);
+        let (channel, rows) = (panel * V * S::LANES, R.min(self.pixels - tile * R));
+        let writes = table.writes[tile * R..].first_chunk::<R>().expect("a place for each row");
+        if channel + V * S::LANES > self.gather.target.channels {
+            self.write_narrow(simd, &writes[..rows], channel, &acc);
+        } else if rows == R && self.gather.epilogue.is_empty() {
+            for i in 0..R {
+                self.write_plain(simd, writes[i] + channel, &acc[i]);
+            }
+        } else {
+            for i in 0..R {
+                if i < rows {
+                    self.write_row(simd, writes[i] + channel, channel, &mut acc[i]);
+                }
+            }
+        }
+        if let Some((sink, block)) = self.moments {
+            sink.add_tile(simd, block, channel, rows, tile == 0, &acc);
+        }
+    }
+
+    /// The common case of training: nothing but stores.
+    #[inline(always)]
+    fn write_plain<S: Simd, const V: usize>(&self, simd: S, at: usize, row: &[S::Vector; V]) {
+        for j in 0..V {
+            // SAFETY: a pixel's channels of one panel lie in the result, and are written by one
+            // tile only.
+            unsafe { simd.store_ptr(self.result.address(at + j * S::LANES), row[j]) };
+        }
+    }
+
+    #[inline(always)]
+    fn write_row<S: Simd, const V: usize>(
+        &self,
+        simd: S,
+        at: usize,
+        channel: usize,
+        row: &mut [S::Vector; V],
+    ) {
+        // SAFETY: a pixel's channels of one panel are written by one tile only.
+        let result = unsafe { self.result.part(at, V * S::LANES) };
+        for j in 0..V {
+            let lane = j * S::LANES;
+            row[j] = self.gather.epilogue.apply_vector(simd, row[j], channel + lane, at + lane);
+            simd.store(&mut result[lane..], row[j]);
+        }
+    }
+
+    /// The last panel, of which only the first columns are channels.
+    #[inline(always)]
+    fn write_narrow<S: Simd, const R: usize, const V: usize>(
+        &self,
+        simd: S,
+        writes: &[usize],
+        channel: usize,
+        acc: &[[S::Vector; V]; R],
+    ) {
+        let columns = self.gather.target.channels - channel;
+        for (acc, pixel) in acc.iter().zip(writes) {
+            let mut row = [[0.0; MAX_LANES]; V];
+            for j in 0..V {
+                simd.store(&mut row.as_flattened_mut()[j * S::LANES..], acc[j]);
+            }
+            let at = pixel + channel;
+            // SAFETY: as above.
+            let result = unsafe { self.result.part(at, columns) };
+            for (column, (result, &sum)) in result.iter_mut().zip(row.as_flattened()).enumerate() {
+                *result = self.gather.epilogue.apply_scalar(sum, channel + column, at + column);
+            }
+        }
     }
 
     /// Finds where each pixel reads and writes.
@@ -240,6 +308,8 @@ impl Block<'_> {
     /// Rows that fill up the last tile repeat its last pixel; they are computed and not written.
     fn fill_table(&self, padded: usize, zeros: *const f32, table: &mut Table) {
         let Source { values, height, width, channels, step, .. } = self.gather.source;
+        table.reads.clear();
+        table.writes.clear();
         for &(dy, dx) in &self.grid.taps {
             table.reads.extend(self.places(padded).map(|(image, row, column)| {
                 let y = ((row * step) as isize + dy) as usize;
@@ -260,25 +330,19 @@ impl Block<'_> {
 
     /// Image, row and column of each pixel in the class's grid; the last repeated up to `padded`.
     fn places(&self, padded: usize) -> impl Iterator<Item = (usize, usize, usize)> {
-        let (line, column) = (self.first / self.grid.columns, self.first % self.grid.columns);
-        let mut next = (line / self.grid.rows, line % self.grid.rows, column);
+        let Grid { rows, columns, .. } = *self.grid;
+        let (line, column) = (self.first / columns, self.first % columns);
+        let mut next = (line / rows, line % rows, column);
         (0..padded).map(move |i| {
-            let place = next;
+            let place @ (image, row, column) = next;
             if i + 1 < self.pixels {
-                next = self.grid.after(place.0, place.1, place.2);
+                next = match (column + 1 < columns, row + 1 < rows) {
+                    (true, _) => (image, row, column + 1),
+                    (false, true) => (image, row + 1, 0),
+                    (false, false) => (image + 1, 0, 0),
+                };
             }
             place
         })
-    }
-}
-
-impl Grid<'_> {
-    /// The next pixel in memory order.
-    fn after(&self, image: usize, row: usize, column: usize) -> (usize, usize, usize) {
-        match (column + 1 < self.columns, row + 1 < self.rows) {
-            (true, _) => (image, row, column + 1),
-            (false, true) => (image, row + 1, 0),
-            (false, false) => (image + 1, 0, 0),
-        }
     }
 }

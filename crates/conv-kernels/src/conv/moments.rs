@@ -3,27 +3,32 @@
 //! Each block of pixels sums differences from one of its own values, so that nothing cancels;
 //! blocks are merged in their order in double precision.
 
-use crate::{batch_norm::Moments, shared::Shared, simd::Simd};
+use crate::{
+    batch_norm::{Moments, SUMS},
+    scratch,
+    shared::Shared,
+    simd::Simd,
+};
 
-/// Rows per block: the value differences are taken from, their sum, the sum of their squares.
-const ROWS: usize = 3;
+/// Moments of `channels`, filled up to `padded`, in blocks of `pixels` that `run` adds to.
+pub(super) fn collect(
+    channels: usize,
+    padded: usize,
+    pixels: &[usize],
+    run: impl FnOnce(&MomentSink<'_>),
+) -> Moments {
+    let mut sums = scratch::floats(pixels.len() * SUMS * padded);
+    run(&MomentSink { sums: Shared::new(&mut sums), padded });
+    Moments::merge(&sums, padded, channels, pixels)
+}
 
 /// Sums by block and channel, filled by concurrent tiles.
 pub(super) struct MomentSink<'a> {
     sums: Shared<'a>,
-    /// Channels filled up to whole panels.
     padded: usize,
 }
 
-impl<'a> MomentSink<'a> {
-    pub(super) fn len(blocks: usize, padded: usize) -> usize {
-        blocks * ROWS * padded
-    }
-
-    pub(super) fn new(sums: &'a mut [f32], padded: usize) -> Self {
-        Self { sums: Shared::new(sums), padded }
-    }
-
+impl MomentSink<'_> {
     /// Adds the first `rows` rows of a register tile; `start` begins the block's sums.
     #[inline(always)]
     pub(super) fn add_tile<S: Simd, const R: usize, const V: usize>(
@@ -78,15 +83,11 @@ impl<'a> MomentSink<'a> {
         channel: usize,
         origin: Option<S::Vector>,
     ) -> Column<'_, S> {
-        let at = block * ROWS * self.padded + channel;
-        // SAFETY: the channels of a vector in one block are summed by one task only.
-        let memory = unsafe {
-            [
-                self.sums.part(at, S::LANES),
-                self.sums.part(at + self.padded, S::LANES),
-                self.sums.part(at + 2 * self.padded, S::LANES),
-            ]
-        };
+        let memory = [0, 1, 2].map(|sum| {
+            let at = (block * SUMS + sum) * self.padded + channel;
+            // SAFETY: the channels of a vector in one block are summed by one task only.
+            unsafe { self.sums.part(at, S::LANES) }
+        });
         let (origin, sum, square) = match origin {
             Some(origin) => {
                 simd.store(memory[0], origin);
@@ -100,7 +101,7 @@ impl<'a> MomentSink<'a> {
 
 /// Running sums of one vector of channels.
 struct Column<'a, S: Simd> {
-    memory: [&'a mut [f32]; ROWS],
+    memory: [&'a mut [f32]; SUMS],
     origin: S::Vector,
     sum: S::Vector,
     square: S::Vector,
@@ -120,21 +121,4 @@ impl<S: Simd> Column<'_, S> {
         simd.store(sum, self.sum);
         simd.store(square, self.square);
     }
-}
-
-/// Merges blocks that wrote `block_pixels` each into the moments of all `pixels`.
-pub(super) fn merge(
-    sums: &[f32],
-    channels: usize,
-    padded: usize,
-    pixels: usize,
-    block_pixels: &[usize],
-) -> Moments {
-    Moments::merge(channels, pixels, || {
-        sums.chunks_exact(ROWS * padded).zip(block_pixels).map(move |(sums, &count)| {
-            let (origin, rest) = sums.split_at(padded);
-            let (sum, square) = rest.split_at(padded);
-            (count, origin, sum, square)
-        })
-    })
 }

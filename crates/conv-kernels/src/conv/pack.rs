@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::{
     shape::{Conv, Filter},
-    winograd::{self, PackedPoints, Points},
+    winograd::{self, POINTS},
 };
 use crate::{scratch::AlignedFloats, simd::Isa};
 
@@ -78,11 +78,10 @@ pub struct PackedWeights {
     filter: Filter,
     direction: Direction,
     algorithm: Algorithm,
-    /// Empty where points are kept.
     classes: Vec<Class>,
-    /// For each class, for each panel of result channels, `[tap][source channel][lane]`.
-    panels: AlignedFloats,
-    points: Option<PackedPoints>,
+    /// For each class, for each panel of result channels, `[tap][source channel][lane]`;
+    /// transformed, `[point][panel][source channel][lane]`.
+    values: AlignedFloats,
 }
 
 impl std::fmt::Debug for PackedWeights {
@@ -112,57 +111,40 @@ impl PackedWeights {
         algorithm: Algorithm,
         weights: &[f32],
     ) -> Self {
-        let mut packed = Self {
-            isa,
-            filter: *filter,
-            direction,
-            algorithm,
-            classes: vec![],
-            panels: AlignedFloats::default(),
-            points: None,
-        };
         let fits = algorithm == Algorithm::Direct || winograd::suits(filter);
         assert!(fits, "Winograd does not apply to {filter:?}");
-        match algorithm {
-            Algorithm::Winograd => {
-                packed.points = Some(PackedPoints::new(isa, filter, direction));
-            }
-            Algorithm::Direct | Algorithm::WinogradOnTheFly => packed.lay_out_panels(),
+        let classes = match direction {
+            Direction::Forward => forward_classes(filter),
+            Direction::BackwardData => backward_classes(filter),
+        };
+        let values = AlignedFloats::default();
+        let mut packed = Self { isa, filter: *filter, direction, algorithm, classes, values };
+        let per_tap = packed.panel_count() * packed.source_channels() * isa.tile().columns;
+        let mut taps = 0;
+        for class in &mut packed.classes {
+            class.offset = taps * per_tap;
+            taps += class.taps.len();
         }
+        let transformed = algorithm == Algorithm::Winograd;
+        packed.values = AlignedFloats::zeroed(per_tap * if transformed { POINTS } else { taps });
         packed.update(weights);
         packed
-    }
-
-    fn lay_out_panels(&mut self) {
-        let mut classes = match self.direction {
-            Direction::Forward => forward_classes(&self.filter),
-            Direction::BackwardData => backward_classes(&self.filter),
-        };
-        let mut len = 0;
-        for class in &mut classes {
-            class.offset = len;
-            len += self.panel_count() * self.panel_len(class);
-        }
-        self.classes = classes;
-        self.panels = AlignedFloats::zeroed(len);
     }
 
     /// Takes over new weights of the same filter without allocating.
     pub fn update(&mut self, weights: &[f32]) {
         assert_eq!(weights.len(), self.filter.weights(), "weights do not belong to the filter");
-        if let Some(points) = &mut self.points {
-            return points.update(weights);
+        let mut values = std::mem::take(&mut self.values);
+        if self.algorithm == Algorithm::Winograd {
+            winograd::transform_weights(self, weights, &mut values);
+        } else {
+            for class in self.classes.iter().filter(|class| !class.taps.is_empty()) {
+                let panels = values[class.offset..].par_chunks_exact_mut(self.panel_len(class));
+                let panels = panels.take(self.panel_count()).enumerate();
+                panels.for_each(|(panel, packed)| self.pack_panel(class, panel, weights, packed));
+            }
         }
-        let mut panels = std::mem::take(&mut self.panels);
-        for class in self.classes.iter().filter(|class| !class.taps.is_empty()) {
-            let len = self.panel_len(class);
-            panels.as_mut_slice()[class.offset..]
-                .par_chunks_exact_mut(len)
-                .take(self.panel_count())
-                .enumerate()
-                .for_each(|(panel, packed)| self.pack_panel(class, panel, weights, packed));
-        }
-        self.panels = panels;
+        self.values = values;
     }
 
     /// Transposes one panel: source channels become rows, result channels become lanes.
@@ -186,14 +168,12 @@ impl PackedWeights {
         }
     }
 
-    /// Transformed weights, where a convolution is to use them.
-    pub(super) fn points(&self, conv: &Conv) -> Option<Points<'_>> {
+    /// Whether a convolution is to be computed by Winograd's algorithm.
+    pub(super) fn uses_winograd(&self, conv: &Conv) -> bool {
         match self.algorithm {
-            Algorithm::Direct => None,
-            Algorithm::Winograd => self.points.as_ref().map(Points::Kept),
-            Algorithm::WinogradOnTheFly => {
-                winograd::pays_on_the_fly(conv).then_some(Points::OnTheFly(self))
-            }
+            Algorithm::Direct => false,
+            Algorithm::Winograd => true,
+            Algorithm::WinogradOnTheFly => winograd::pays_on_the_fly(conv),
         }
     }
 
@@ -208,6 +188,10 @@ impl PackedWeights {
 
     pub(crate) fn direction(&self) -> Direction {
         self.direction
+    }
+
+    pub(crate) fn algorithm(&self) -> Algorithm {
+        self.algorithm
     }
 
     pub(crate) fn classes(&self) -> &[Class] {
@@ -240,7 +224,14 @@ impl PackedWeights {
 
     pub(crate) fn panel(&self, class: &Class, panel: usize) -> &[f32] {
         let len = self.panel_len(class);
-        &self.panels.as_slice()[class.offset + panel * len..][..len]
+        &self.values[class.offset + panel * len..][..len]
+    }
+
+    /// Transformed weights of a panel at one point, `[source channel][lane]`.
+    #[inline(always)]
+    pub(crate) fn panel_at(&self, point: usize, panel: usize) -> &[f32] {
+        let len = self.source_channels() * self.isa.tile().columns;
+        &self.values[(point * self.panel_count() + panel) * len..][..len]
     }
 }
 

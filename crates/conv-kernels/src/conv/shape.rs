@@ -87,27 +87,17 @@ impl Conv {
         height: usize,
         width: usize,
     ) -> Result<Self, ShapeError> {
-        for (size, name) in [
-            (filter.in_channels, "in_channels"),
-            (filter.out_channels, "out_channels"),
-            (filter.kernel, "kernel"),
-            (filter.stride, "stride"),
-            (filter.dilation, "dilation"),
-        ] {
-            if size == 0 {
-                return Err(ShapeError::Zero(name));
-            }
+        let Filter { in_channels, out_channels, kernel, stride, dilation, padding } = filter;
+        let sizes = [in_channels, out_channels, kernel, stride, dilation];
+        if let Some(zero) = sizes.iter().position(|&size| size == 0) {
+            let names = ["in_channels", "out_channels", "kernel", "stride", "dilation"];
+            return Err(ShapeError::Zero(names[zero]));
         }
         match (filter.size_after(height), filter.size_after(width)) {
             (Some(out_height), Some(out_width)) => {
                 Ok(Self { filter, batch, height, width, out_height, out_width })
             }
-            _ => Err(ShapeError::TooSmall {
-                extent: filter.extent(),
-                height,
-                width,
-                padding: filter.padding,
-            }),
+            _ => Err(ShapeError::TooSmall { extent: filter.extent(), height, width, padding }),
         }
     }
 

@@ -29,15 +29,19 @@ pub(super) fn load_tile<S: Simd, const R: usize, const V: usize>(
     }
 }
 
+/// Writes a tile, or adds it to what is there.
 #[inline(always)]
-pub(super) fn store_tile<S: Simd, const R: usize, const V: usize>(
+pub(super) fn add_tile<S: Simd, const R: usize, const V: usize>(
     simd: S,
-    to: &mut [f32],
     acc: &[[S::Vector; V]; R],
+    to: &mut [f32],
+    add: bool,
 ) {
     for i in 0..R {
         for j in 0..V {
-            simd.store(&mut to[(i * V + j) * S::LANES..], acc[i][j]);
+            let sum = &mut to[(i * V + j) * S::LANES..];
+            let value = if add { simd.add(simd.load(sum), acc[i][j]) } else { acc[i][j] };
+            simd.store(sum, value);
         }
     }
 }

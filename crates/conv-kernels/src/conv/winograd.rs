@@ -11,11 +11,7 @@ mod tiles;
 mod transform;
 mod weights;
 
-pub(super) use self::{
-    grad::backward_weights,
-    pass::Pass,
-    weights::{PackedPoints, Points},
-};
+pub(super) use self::{grad::backward_weights, pass::Pass, weights::transform_weights};
 
 use super::shape::{Conv, Filter};
 
@@ -24,7 +20,7 @@ const OUT: usize = 4;
 /// Inputs along one side of a tile, and points along one axis.
 const SIDE: usize = 6;
 /// Points of a tile.
-const POINTS: usize = SIDE * SIDE;
+pub(super) const POINTS: usize = SIDE * SIDE;
 /// Floats between the matrices of neighbouring points beyond their content: without it, the 36
 /// values of a tile would fall on the same few places of a cache.
 const GAP: usize = 16;

@@ -2,17 +2,15 @@
 
 use super::{Kernel, Simd, Tile};
 
-/// Small enough for the sixteen 128-bit registers every x86-64 processor has.
-const ROWS: usize = 4;
-const VECTORS: usize = 2;
 const LANES: usize = 4;
-pub(super) const TILE: Tile = Tile { rows: ROWS, columns: VECTORS * LANES };
+/// Small enough for the sixteen 128-bit registers every x86-64 processor has.
+pub(super) const TILE: Tile = Tile { rows: 4, columns: 2 * LANES };
 
 #[derive(Clone, Copy)]
 pub(super) struct Portable;
 
-pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run::<_, ROWS, VECTORS>(Portable)
+pub(super) fn run(kernel: impl Kernel) {
+    kernel.run::<_, { TILE.rows }, { TILE.columns / LANES }>(Portable)
 }
 
 #[inline(always)]
@@ -20,71 +18,18 @@ fn map2(a: [f32; LANES], b: [f32; LANES], f: impl Fn(f32, f32) -> f32) -> [f32; 
     [f(a[0], b[0]), f(a[1], b[1]), f(a[2], b[2]), f(a[3], b[3])]
 }
 
-impl Simd for Portable {
-    type Vector = [f32; LANES];
-    const LANES: usize = LANES;
-
-    #[inline(always)]
-    fn splat(self, value: f32) -> Self::Vector {
-        [value; LANES]
-    }
-
-    #[inline(always)]
-    fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
-        map2(a, b, |a, b| a + b)
-    }
-
-    #[inline(always)]
-    fn sub(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
-        map2(a, b, |a, b| a - b)
-    }
-
-    #[inline(always)]
-    fn mul(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
-        map2(a, b, |a, b| a * b)
-    }
-
-    #[inline(always)]
-    fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
-        self.add(self.mul(a, b), c)
-    }
-
-    #[inline(always)]
-    fn relu(self, a: Self::Vector) -> Self::Vector {
-        a.map(|a| if a < 0.0 { 0.0 } else { a })
-    }
-
-    #[inline(always)]
-    fn where_positive(self, gate: Self::Vector, a: Self::Vector) -> Self::Vector {
-        map2(gate, a, |gate, a| if gate > 0.0 { a } else { 0.0 })
-    }
-
-    #[inline(always)]
-    fn select_larger(
-        self,
-        a: Self::Vector,
-        b: Self::Vector,
-        x: Self::Vector,
-        y: Self::Vector,
-    ) -> Self::Vector {
-        let mut result = y;
-        for i in 0..LANES {
-            if a[i] > b[i] || a[i].is_nan() {
-                result[i] = x[i];
-            }
-        }
-        result
-    }
-
-    #[inline(always)]
-    unsafe fn load_ptr(self, from: *const f32) -> Self::Vector {
-        // SAFETY: the caller vouches for `LANES` readable floats.
-        unsafe { from.cast::<Self::Vector>().read_unaligned() }
-    }
-
-    #[inline(always)]
-    unsafe fn store_ptr(self, to: *mut f32, value: Self::Vector) {
-        // SAFETY: the caller vouches for `LANES` writable floats.
-        unsafe { to.cast::<Self::Vector>().write_unaligned(value) }
-    }
+vectors! { Portable, [f32; LANES], LANES;
+    splat(value) => [value; LANES];
+    load(from) => from.cast::<[f32; LANES]>().read_unaligned();
+    store(to, value) => to.cast::<[f32; LANES]>().write_unaligned(value);
+    add(a, b) => map2(a, b, |a, b| a + b);
+    sub(a, b) => map2(a, b, |a, b| a - b);
+    mul(a, b) => map2(a, b, |a, b| a * b);
+    mul_add(a, b, c) => map2(map2(a, b, |a, b| a * b), c, |product, c| product + c);
+    relu(a) => a.map(|a| if a < 0.0 { 0.0 } else { a });
+    where_positive(gate, a) => map2(gate, a, |gate, a| if gate > 0.0 { a } else { 0.0 });
+    select_larger(a, b, x, y) => {
+        let larger = |i: usize| a[i] > b[i] || a[i].is_nan();
+        std::array::from_fn(|i| if larger(i) { x[i] } else { y[i] })
+    };
 }

@@ -1,16 +1,14 @@
 //! Bands of rows, embedded independently of each other.
 
-use super::{
-    Source,
-    simplex::{BATCH, Embedding, Simplices},
-};
+use super::simplex::{BATCH, Embedding, Simplices};
+use crate::kernel::Pixels;
 
 /// Embeds the rows from `top` on, as many as `shares` and `corners` have room for.
 ///
 /// Returns the keys of the points touched, in order of first touch; corners become numbers into
 /// that list.
 pub(super) fn embed_rows<const V: usize>(
-    source: &impl Source<V>,
+    pixels: &Pixels<'_>,
     embedding: &Embedding<V>,
     top: usize,
     table: &mut Table,
@@ -21,12 +19,12 @@ pub(super) fn embed_rows<const V: usize>(
     // much coarser than the pixels.
     let mut last = [(u64::MAX, 0); V];
     table.clear();
-    let row = source.size().0 * V;
+    let row = pixels.window.width * V;
     let rows = shares.chunks_exact_mut(row).zip(corners.chunks_exact_mut(row));
     for (y, (shares, corners)) in (top..).zip(rows) {
         let batches = shares.chunks_mut(BATCH * V).zip(corners.chunks_mut(BATCH * V));
         for (batch, (shares, corners)) in batches.enumerate() {
-            let Simplices { keys, weights } = embedding.embed(&source.features(batch * BATCH, y));
+            let Simplices { keys, weights } = embedding.embed(&pixels.features(batch * BATCH, y));
             shares.copy_from_slice(&weights.as_flattened()[..shares.len()]);
             for (keys, corners) in keys.iter().zip(corners.as_chunks_mut::<V>().0) {
                 for ((&key, corner), last) in keys.iter().zip(corners).zip(&mut last) {

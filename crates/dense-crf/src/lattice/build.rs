@@ -9,44 +9,37 @@
 use rayon::prelude::*;
 
 use super::{
-    Features, Lattice,
+    Lattice,
     band::{Table, embed_rows},
     neighbours::find_neighbours,
     order::{Points, merge_bands},
     simplex::Embedding,
 };
+use crate::{
+    error::{Error, Result},
+    kernel::Pixels,
+    tile::Window,
+};
 
 /// Pixels per band, roughly.
 const BAND: usize = 1 << 14;
 
-/// The points to filter: a grid of pixels with `V − 1` features each.
-pub(crate) trait Source<const V: usize>: Sync {
-    /// Columns and rows; both positive, their product times `V` below 2³².
-    fn size(&self) -> (usize, usize);
-
-    /// Least and greatest value of each feature over the whole grid.
-    fn bounds(&self) -> ([f32; V], [f32; V]);
-
-    /// Features of pixels `x..x + BATCH` in row `y`; columns past the last may hold anything
-    /// within the bounds.
-    fn features(&self, x: usize, y: usize) -> Features<V>;
-}
-
 impl<const V: usize> Lattice<V> {
-    /// Whether slots and keys of `source` fit their integers.
-    pub(crate) fn fits(source: &impl Source<V>) -> bool {
-        let (width, height) = source.size();
+    /// Whether slots and keys of `pixels` fit their integers.
+    pub(crate) fn fits(pixels: &Pixels<'_>) -> bool {
+        let Window { width, height, .. } = *pixels.window;
         let slots = width.checked_mul(height).and_then(|pixels| pixels.checked_mul(V));
-        let (low, high) = source.bounds();
+        let (low, high) = pixels.bounds::<V>();
         slots.is_some_and(|slots| u32::try_from(slots).is_ok())
             && Embedding::new(&low, &high).is_some()
     }
 
-    /// Embeds every pixel of `source`; `None` if its keys do not fit into 63 bits.
-    pub(crate) fn build(source: &impl Source<V>) -> Option<Self> {
-        let (width, height) = source.size();
-        let (low, high) = source.bounds();
-        let embedding = Embedding::new(&low, &high)?;
+    /// Embeds every pixel, and turns the plain filter `K` into `weight · D^−½ K D^−½` with
+    /// `D = diag(K1)`; refuses keys that do not fit into 63 bits.
+    pub(crate) fn build(pixels: &Pixels<'_>, weight: f32) -> Result<Self> {
+        let Window { width, height, .. } = *pixels.window;
+        let (low, high) = pixels.bounds();
+        let embedding = Embedding::new(&low, &high).ok_or(Error::TooNarrow)?;
 
         let rows = (BAND / width).max(1);
         let band = rows * width;
@@ -56,17 +49,20 @@ impl<const V: usize> Lattice<V> {
         let bands: Vec<Vec<u64>> = chunks
             .enumerate()
             .map_init(Table::default, |table, (band, slots)| {
-                embed_rows(source, &embedding, band * rows, table, slots)
+                embed_rows(pixels, &embedding, band * rows, table, slots)
             })
             .collect();
 
-        let Points { keys, ends, members } = merge_bands(&bands, embedding.map.bits);
+        let Points { keys, ends, members } = merge_bands(&bands);
         let band_starts = prefix_sums(bands.iter().map(Vec::len));
         drop(bands);
         let points = points_of_members(&ends, &members);
         let neighbours = find_neighbours(&keys, &embedding.map.step);
         let scale = Self::GAIN;
-        Some(Self { band, band_starts, corners, shares, points, members, ends, neighbours, scale })
+        let mut lattice =
+            Self { band, band_starts, corners, shares, points, members, ends, neighbours, scale };
+        lattice.normalize(weight);
+        Ok(lattice)
     }
 }
 

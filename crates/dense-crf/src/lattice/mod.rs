@@ -23,7 +23,6 @@ mod simplex;
 
 use rayon::prelude::*;
 
-pub(crate) use build::Source;
 pub(crate) use simplex::{BATCH, Features};
 
 /// Outputs that one task computes; fixed, so that it never depends on the number of threads.
@@ -98,10 +97,8 @@ impl<const V: usize> Lattice<V> {
         self.slice(front, members, output);
     }
 
-    /// Turns the plain filter `K` into `weight · D^−½ K D^−½` with `D = diag(K1)`.
-    ///
-    /// The roots go into the shares, so that filtering afterwards costs nothing extra.
-    pub(crate) fn normalize(&mut self, weight: f32) {
+    /// The roots of `D` go into the shares, so that filtering afterwards costs nothing extra.
+    fn normalize(&mut self, weight: f32) {
         let pixels = self.corners.len() / V;
         let mut sums = vec![[0.0]; pixels];
         self.filter(&vec![[1.0]; pixels], &mut Scratch::default(), &mut sums);

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::{GAP, OUT, POINTS, pass::evaluate, tiles::Tiles, transform};
 use crate::{
-    conv::{backward_weights::outer, shape::Conv},
+    conv::{backward_weights::outer, shape::Conv, tile::add_tile},
     scratch,
     shared::Shared,
     simd::{Isa, Kernel, Simd, Tile as RegisterTile},
@@ -64,50 +64,41 @@ impl Grad<'_> {
     /// Each split is a task, block after block.
     fn run_split(&self, blocks: usize, splits: usize, grad_weights: &mut [f32]) {
         let mut partial = scratch::floats(splits * self.sums_len());
-        partial.par_chunks_exact_mut(self.sums_len()).enumerate().with_max_len(1).for_each(
-            |(split, sums)| {
-                let (inputs_len, grads_len) = (self.inputs_len(BLOCK), self.grads_len(BLOCK));
-                let mut memory = scratch::floats(inputs_len + grads_len);
-                let (inputs, grads) = memory.split_at_mut(inputs_len);
-                let (inputs, grads) = (Shared::new(inputs), Shared::new(grads));
+        let partials = partial.par_chunks_exact_mut(self.sums_len()).enumerate().with_max_len(1);
+        partials.for_each(|(split, sums)| {
+            self.with_stage(BLOCK, |stage| {
                 let range = blocks * split / splits..blocks * (split + 1) / splits;
                 for block in range.clone() {
-                    let end = ((block + 1) * BLOCK).min(self.tiles.count());
-                    let tiles = block * BLOCK..end;
-                    let stage = Stage { grad: self, len: BLOCK, inputs, grads };
+                    let tiles = block * BLOCK..((block + 1) * BLOCK).min(self.tiles.count());
                     stage.evaluate(tiles.start, tiles.clone());
                     for (point, sums) in sums.chunks_exact_mut(self.point_len()).enumerate() {
-                        let add = block > range.start;
-                        self.isa.run(Multiply {
-                            stage: &stage,
-                            point,
-                            tiles: tiles.len(),
-                            add,
-                            sums,
-                        });
+                        stage.multiply(point, tiles.len(), block > range.start, sums);
                     }
                 }
-            },
-        );
+            });
+        });
         self.collect(&partial, grad_weights);
     }
 
     /// Every step is shared out: tiles first, then points.
     fn run_together(&self, grad_weights: &mut [f32]) {
         let count = self.tiles.count();
-        let inputs_len = self.inputs_len(count);
-        let mut memory = scratch::floats(inputs_len + self.grads_len(count));
+        let mut sums = scratch::floats(self.sums_len());
+        self.with_stage(count, |stage| {
+            (0..count).into_par_iter().for_each(|tile| stage.evaluate(0, tile..tile + 1));
+            let points = sums.par_chunks_exact_mut(self.point_len()).enumerate().with_max_len(1);
+            points.for_each(|(point, sums)| stage.multiply(point, count, false, sums));
+        });
+        self.collect(&sums, grad_weights);
+    }
+
+    /// Lends memory for `len` tiles.
+    fn with_stage(&self, len: usize, work: impl FnOnce(&Stage<'_>)) {
+        let inputs_len = POINTS * self.inputs_step(len);
+        let mut memory = scratch::floats(inputs_len + POINTS * self.grads_step(len));
         let (inputs, grads) = memory.split_at_mut(inputs_len);
         let (inputs, grads) = (Shared::new(inputs), Shared::new(grads));
-        let stage = Stage { grad: self, len: count, inputs, grads };
-        (0..count).into_par_iter().for_each(|tile| stage.evaluate(0, tile..tile + 1));
-        let mut sums = scratch::floats(self.sums_len());
-        sums.par_chunks_exact_mut(self.point_len()).enumerate().with_max_len(1).for_each(
-            |(point, sums)| {
-                self.isa.run(Multiply { stage: &stage, point, tiles: count, add: false, sums });
-            },
-        );
-        self.collect(&sums, grad_weights);
+        work(&Stage { grad: self, len, inputs, grads });
     }
 
     /// Floats between the inputs of neighbouring tiles: never a power of two.
@@ -115,9 +106,9 @@ impl Grad<'_> {
         self.inputs + GAP
     }
 
-    /// Floats of `[point][tile][input channel]`.
-    fn inputs_len(&self, tiles: usize) -> usize {
-        POINTS * (tiles * self.input_step() + GAP)
+    /// Floats from one point's `[tile][input channel]` to the next's.
+    fn inputs_step(&self, tiles: usize) -> usize {
+        tiles * self.input_step() + GAP
     }
 
     fn panels(&self) -> usize {
@@ -128,11 +119,7 @@ impl Grad<'_> {
         self.inputs.div_ceil(self.register.rows)
     }
 
-    /// Floats of `[point][panel][tile][lane]`.
-    fn grads_len(&self, tiles: usize) -> usize {
-        POINTS * self.grads_step(tiles)
-    }
-
+    /// Floats from one point's `[panel][tile][lane]` to the next's.
     fn grads_step(&self, tiles: usize) -> usize {
         self.panels() * tiles * self.register.columns + GAP
     }
@@ -149,11 +136,10 @@ impl Grad<'_> {
     /// Adds the splits in their order and transforms the sums into gradients of taps.
     fn collect(&self, partial: &[f32], grad_weights: &mut [f32]) {
         let lanes = self.register.columns;
-        grad_weights.par_chunks_mut(lanes * self.inputs * 9).enumerate().for_each(
-            |(panel, grad_weights)| {
-                self.isa.run(Collect { grad: self, panel, partial, grad_weights });
-            },
-        );
+        let panels = grad_weights.par_chunks_mut(lanes * self.inputs * 9).enumerate();
+        panels.for_each(|(panel, grad_weights)| {
+            self.isa.run(Collect { grad: self, panel, partial, grad_weights });
+        });
     }
 }
 
@@ -170,6 +156,10 @@ impl Stage<'_> {
     fn evaluate(&self, first: usize, tiles: Range<usize>) {
         self.grad.isa.run(Evaluate { stage: self, first, tiles });
     }
+
+    fn multiply(&self, point: usize, tiles: usize, add: bool, sums: &mut [f32]) {
+        self.grad.isa.run(Multiply { stage: self, point, tiles, add, sums });
+    }
 }
 
 /// Inputs and gradients at their points.
@@ -181,14 +171,12 @@ struct Evaluate<'a> {
 }
 
 impl Kernel for Evaluate<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let Stage { grad, len, inputs, grads } = self.stage;
         let mut zeros = scratch::floats(grad.inputs);
         zeros.fill(0.0);
-        let step = len * grad.input_step() + GAP;
+        let step = grad.inputs_step(*len);
         for index in self.tiles {
             let (tile, place) = (grad.tiles.tile(index), index - self.first);
             let at = place * grad.input_step();
@@ -228,37 +216,23 @@ struct Multiply<'a> {
 }
 
 impl Kernel for Multiply<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let Stage { grad, len, inputs, grads } = self.stage;
         let (lanes, step) = (V * S::LANES, grad.input_step());
-        let inputs_step = len * step + GAP;
+        let at = [grad.inputs_step(*len), grad.grads_step(*len)].map(|step| self.point * step);
         // SAFETY: inputs and gradients are complete, and only read from now on.
-        let (inputs, grads) = unsafe {
-            (
-                inputs.part(self.point * inputs_step, self.tiles * step + GAP),
-                grads.part(self.point * grad.grads_step(*len), grad.panels() * len * lanes),
-            )
-        };
+        let inputs = unsafe { inputs.view(at[0], self.tiles * step + GAP) };
+        // SAFETY: as above.
+        let grads = unsafe { grads.view(at[1], grad.panels() * len * lanes) };
         let sums = self.sums.chunks_exact_mut(grad.rows() * R * lanes);
         for (sums, grads) in sums.zip(grads.chunks_exact(len * lanes)) {
             for (row, sums) in sums.chunks_exact_mut(R * lanes).enumerate() {
                 let mut acc = [[simd.zero(); V]; R];
                 // SAFETY: each tile has `step` inputs from its first on, of which `R` are read
                 // (the last may lie in the gap), and a vector of gradients.
-                unsafe {
-                    outer(simd, &inputs[row * R..], step, grads, self.tiles, &mut acc);
-                }
-                for i in 0..R {
-                    for j in 0..V {
-                        let sum = &mut sums[i * lanes + j * S::LANES..];
-                        let value =
-                            if self.add { simd.add(simd.load(sum), acc[i][j]) } else { acc[i][j] };
-                        simd.store(sum, value);
-                    }
-                }
+                unsafe { outer(simd, &inputs[row * R..], step, grads, self.tiles, &mut acc) };
+                add_tile(simd, &acc, sums, self.add);
             }
         }
     }
@@ -273,8 +247,6 @@ struct Collect<'a> {
 }
 
 impl Kernel for Collect<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let grad = self.grad;

@@ -13,13 +13,13 @@ use super::{
     GAP, OUT, POINTS,
     tiles::{Tile, Tiles},
     transform,
-    weights::{Points, evaluate_panel},
+    weights::evaluate_panel,
 };
 use crate::{
     conv::{
         epilogue::Epilogue,
         moments::MomentSink,
-        pack::PackedWeights,
+        pack::{Algorithm, PackedWeights},
         shape::Conv,
         tile::{DEPTH, multiply},
     },
@@ -41,7 +41,7 @@ const ON_THE_FLY_SOURCES: usize = 128;
 
 /// One pass over a batch.
 pub(crate) struct Pass<'a> {
-    weights: Points<'a>,
+    weights: &'a PackedWeights,
     tiles: Tiles,
     source: &'a [f32],
     epilogue: Epilogue<'a>,
@@ -50,7 +50,7 @@ pub(crate) struct Pass<'a> {
 impl<'a> Pass<'a> {
     pub(crate) fn new(
         conv: &Conv,
-        weights: Points<'a>,
+        weights: &'a PackedWeights,
         source: &'a [f32],
         epilogue: Epilogue<'a>,
     ) -> Self {
@@ -60,88 +60,74 @@ impl<'a> Pass<'a> {
     /// Tiles of a block: whole register tiles.
     fn block(&self) -> usize {
         let rows = self.weights.isa().tile().rows;
-        let floats = POINTS * (self.weights.sources() + self.weights.results());
+        let floats = POINTS * (self.weights.source_channels() + self.weights.result_channels());
         (BLOCK_FLOATS / floats).clamp(MAX_TILES / 2, MAX_TILES).next_multiple_of(rows)
     }
 
-    pub(crate) fn blocks(&self) -> usize {
+    fn blocks(&self) -> usize {
         self.tiles.count().div_ceil(self.block())
-    }
-
-    /// Pixels written by each block.
-    pub(crate) fn block_pixels(&self) -> impl Iterator<Item = usize> {
-        (0..self.blocks()).map(|block| self.tiles.pixels(self.block_tiles(block)))
     }
 
     fn block_tiles(&self, block: usize) -> Range<usize> {
         block * self.block()..((block + 1) * self.block()).min(self.tiles.count())
     }
 
+    /// Pixels written by each block.
+    pub(crate) fn block_pixels(&self) -> Vec<usize> {
+        (0..self.blocks()).map(|block| self.tiles.pixels(self.block_tiles(block))).collect()
+    }
+
     /// Writes every pixel of `result`; `moments` collects sums of what is written.
     pub(crate) fn run(&self, result: &mut [f32], moments: Option<&MomentSink<'_>>) {
-        let result = Shared::new(result);
+        let target = Target { result: Shared::new(result), moments };
         let blocks = self.blocks();
-        match self.weights {
-            Points::Kept(_) if blocks >= MANY_BLOCKS => {
-                (0..blocks).into_par_iter().with_max_len(1).for_each(|block| {
-                    self.with_stage(self.block_tiles(block), self.block(), |stage| {
-                        stage.evaluate(stage.tiles.clone());
-                        stage.multiply(0..POINTS);
-                        stage.finish(block, stage.tiles.clone(), result, moments);
-                    });
+        if self.weights.algorithm() == Algorithm::WinogradOnTheFly {
+            for first in (0..blocks).step_by(ON_THE_FLY_BLOCKS) {
+                self.run_in_steps(first..blocks.min(first + ON_THE_FLY_BLOCKS), target);
+            }
+        } else if blocks < MANY_BLOCKS {
+            self.run_in_steps(0..blocks, target);
+        } else {
+            (0..blocks).into_par_iter().with_max_len(1).for_each(|block| {
+                self.with_stage(self.block_tiles(block), self.block(), |stage| {
+                    stage.evaluate(stage.tiles.clone());
+                    stage.multiply(0..POINTS);
+                    stage.finish(block, target);
                 });
-            }
-            Points::Kept(_) => self.run_in_steps(0..blocks, result, moments),
-            Points::OnTheFly(_) => {
-                for first in (0..blocks).step_by(ON_THE_FLY_BLOCKS) {
-                    let some = first..blocks.min(first + ON_THE_FLY_BLOCKS);
-                    self.run_in_steps(some, result, moments);
-                }
-            }
+            });
         }
     }
 
     /// Shares out every step of some blocks.
-    fn run_in_steps(
-        &self,
-        blocks: Range<usize>,
-        result: Shared<'_>,
-        moments: Option<&MomentSink<'_>>,
-    ) {
+    fn run_in_steps(&self, blocks: Range<usize>, target: Target<'_>) {
         let tiles = self.block_tiles(blocks.start).start..self.block_tiles(blocks.end - 1).end;
         self.with_stage(tiles.clone(), tiles.len(), |stage| {
-            tiles.clone().into_par_iter().for_each(|tile| stage.evaluate(tile..tile + 1));
-            match self.weights {
-                Points::Kept(_) => (0..POINTS).into_par_iter().with_max_len(1).for_each(|point| {
-                    stage.multiply(point..point + 1);
-                }),
-                Points::OnTheFly(weights) => {
-                    (0..self.weights.panels()).into_par_iter().with_max_len(1).for_each(|panel| {
-                        self.weights.isa().run(MultiplyOnTheFly { stage, weights, panel });
-                    });
-                }
+            tiles.into_par_iter().for_each(|tile| stage.evaluate(tile..tile + 1));
+            if self.weights.algorithm() == Algorithm::WinogradOnTheFly {
+                let panels = (0..self.weights.panel_count()).into_par_iter().with_max_len(1);
+                panels.for_each(|panel| self.weights.isa().run(MultiplyOnTheFly { stage, panel }));
+            } else {
+                let points = (0..POINTS).into_par_iter().with_max_len(1);
+                points.for_each(|point| stage.multiply(point..point + 1));
             }
-            blocks.into_par_iter().with_max_len(1).for_each(|block| {
-                stage.finish(block, self.block_tiles(block), result, moments);
-            });
+            let blocks = blocks.into_par_iter().with_max_len(1);
+            blocks.for_each(|block| stage.finish(block, target));
         });
     }
 
     /// Lends memory for some tiles, laid out as for `len` of them.
     fn with_stage(&self, tiles: Range<usize>, len: usize, work: impl FnOnce(&Stage<'_>)) {
-        let mut memory = scratch::floats(self.points_len(len) + self.sums_len(len));
-        let (points, sums) = memory.split_at_mut(self.points_len(len));
+        let points_len = POINTS * self.points_step(len);
+        let sums_len = self.weights.panel_count() * POINTS * self.sums_step(len);
+        let mut memory = scratch::floats(points_len + sums_len);
+        let (points, sums) = memory.split_at_mut(points_len);
         let (points, sums) = (Shared::new(points), Shared::new(sums));
         work(&Stage { pass: self, tiles, len, points, sums });
     }
 
     /// Floats from one point's inputs to the next's.
     fn points_step(&self, tiles: usize) -> usize {
-        tiles * self.weights.sources() + GAP
-    }
-
-    fn points_len(&self, tiles: usize) -> usize {
-        POINTS * self.points_step(tiles)
+        tiles * self.weights.source_channels() + GAP
     }
 
     /// Channels of the result side by side in a panel.
@@ -153,10 +139,13 @@ impl<'a> Pass<'a> {
     fn sums_step(&self, tiles: usize) -> usize {
         tiles * self.lanes() + GAP
     }
+}
 
-    fn sums_len(&self, tiles: usize) -> usize {
-        self.weights.panels() * POINTS * self.sums_step(tiles)
-    }
+/// What a pass writes to.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    result: Shared<'a>,
+    moments: Option<&'a MomentSink<'a>>,
 }
 
 /// Some tiles: their inputs at each point and the sums over channels, with room for `len` of them.
@@ -186,7 +175,7 @@ impl Stage<'_> {
     unsafe fn inputs(&self, point: usize) -> &[f32] {
         let at = point * self.pass.points_step(self.len);
         // SAFETY: complete inputs are only read.
-        unsafe { self.points.view(at, self.tiles.len() * self.pass.weights.sources()) }
+        unsafe { self.points.view(at, self.tiles.len() * self.pass.weights.source_channels()) }
     }
 
     /// Where the sums of a panel's point start.
@@ -205,14 +194,8 @@ impl Stage<'_> {
         unsafe { self.sums.part(self.sums_at(panel, point), len) }
     }
 
-    fn finish(
-        &self,
-        block: usize,
-        tiles: Range<usize>,
-        result: Shared<'_>,
-        moments: Option<&MomentSink<'_>>,
-    ) {
-        self.pass.weights.isa().run(Finish { stage: self, block, tiles, result, moments });
+    fn finish(&self, block: usize, target: Target<'_>) {
+        self.pass.weights.isa().run(Finish { stage: self, block, target });
     }
 }
 
@@ -223,12 +206,10 @@ struct Evaluate<'a> {
 }
 
 impl Kernel for Evaluate<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let pass = self.stage.pass;
-        let channels = pass.weights.sources();
+        let channels = pass.weights.source_channels();
         let step = pass.points_step(self.stage.len);
         let mut zeros = scratch::floats(channels);
         zeros.fill(0.0);
@@ -284,20 +265,16 @@ struct Multiply<'a> {
 }
 
 impl Kernel for Multiply<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let Self { stage, points } = self;
-        let Points::Kept(kept) = stage.pass.weights else {
-            unreachable!("points that are not kept have a step of their own")
-        };
-        let (channels, lanes) = (stage.pass.weights.sources(), stage.pass.lanes());
+        let weights = stage.pass.weights;
+        let (channels, lanes) = (weights.source_channels(), stage.pass.lanes());
         for point in points {
             // SAFETY: this step follows the one that writes the inputs.
             let inputs = unsafe { stage.inputs(point) };
-            for panel in 0..stage.pass.weights.panels() {
-                let weights = kept.panel(point, panel);
+            for panel in 0..weights.panel_count() {
+                let weights = weights.panel_at(point, panel);
                 // SAFETY: the sums of a point are computed by one task only.
                 let sums = unsafe { stage.sums(panel, point) };
                 for from in (0..channels).step_by(DEPTH) {
@@ -313,16 +290,14 @@ impl Kernel for Multiply<'_> {
 /// Step two with kernels evaluated on the way: one panel of result channels.
 struct MultiplyOnTheFly<'a> {
     stage: &'a Stage<'a>,
-    weights: &'a PackedWeights,
     panel: usize,
 }
 
 impl Kernel for MultiplyOnTheFly<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
-        let Self { stage, weights, panel } = self;
+        let Self { stage, panel } = self;
+        let weights = stage.pass.weights;
         let (channels, lanes) = (weights.source_channels(), stage.pass.lanes());
         let step = ON_THE_FLY_SOURCES * lanes + GAP;
         let mut kernels = scratch::floats(POINTS * step);
@@ -345,21 +320,17 @@ impl Kernel for MultiplyOnTheFly<'_> {
 struct Finish<'a> {
     stage: &'a Stage<'a>,
     block: usize,
-    tiles: Range<usize>,
-    result: Shared<'a>,
-    moments: Option<&'a MomentSink<'a>>,
+    target: Target<'a>,
 }
 
 impl Kernel for Finish<'_> {
-    type Output = ();
-
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
-        let pass = self.stage.pass;
-        let (channels, lanes) = (pass.weights.results(), pass.lanes());
+        let (pass, Target { result, moments }) = (self.stage.pass, self.target);
+        let (channels, lanes) = (pass.weights.result_channels(), pass.lanes());
         let step = pass.sums_step(self.stage.len);
         let mut start = true;
-        for index in self.tiles.clone() {
+        for index in pass.block_tiles(self.block) {
             let tile = pass.tiles.tile(index);
             let (rows, columns) = pass.tiles.extent(tile);
             let row = (index - self.stage.tiles.start) * lanes;
@@ -378,11 +349,11 @@ impl Kernel for Finish<'_> {
                             let at = pass.tiles.output(tile, i, j) * channels + c;
                             values[i][j] = pass.epilogue.apply_vector(simd, values[i][j], c, at);
                             // SAFETY: a pixel belongs to one tile only.
-                            simd.store(unsafe { self.result.part(at, S::LANES) }, values[i][j]);
+                            simd.store(unsafe { result.part(at, S::LANES) }, values[i][j]);
                         }
                     }
                 }
-                if let Some(sink) = self.moments {
+                if let Some(sink) = moments {
                     sink.add_square(simd, self.block, c, (rows, columns), start, &values);
                 }
             }
