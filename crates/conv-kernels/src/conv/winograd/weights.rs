@@ -99,8 +99,17 @@ impl Kernel for Panel<'_> {
             let count = BLOCK.min(sources - first);
             for source in 0..count {
                 self.gather(first + source, lanes, &mut taps);
-                let to = &mut block[source * lanes..];
-                evaluate::<S, V>(simd, Direction::Forward, &taps, lanes, to, step);
+                for j in 0..V {
+                    let mut kernel = [simd.zero(); 9];
+                    for t in 0..9 {
+                        kernel[t] = simd.load(&taps[t * lanes + j * S::LANES..]);
+                    }
+                    let points = transform::kernel(simd, &kernel);
+                    for point in 0..POINTS {
+                        let at = point * step + source * lanes + j * S::LANES;
+                        simd.store(&mut block[at..], points[point]);
+                    }
+                }
             }
             for point in 0..POINTS {
                 let at = ((point * packed.panel_count() + panel) * sources + first) * lanes;
