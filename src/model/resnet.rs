@@ -58,7 +58,7 @@ struct Architecture {
     width: usize,
     /// Whether blocks squeeze, convolve and expand fourfold.
     bottleneck: bool,
-    /// Weights, rounded down.
+    /// Weights in millions, rounded down.
     millions: f64,
 }
 
