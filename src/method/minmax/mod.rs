@@ -3,7 +3,7 @@
 //! Belharbi et al., *Min-max entropy for weakly supervised pointwise
 //! localization*, 2019. The localizer turns an image into a mask; the classifier
 //! must predict the class from the foreground, and the uniform distribution from the
-//! background. [`step`](crate::method::minmax::step) is Algorithm 1 of the paper.
+//! background. [`step`] is Algorithm 1 of the paper.
 
 pub mod erase;
 pub mod size;
