@@ -12,6 +12,8 @@ use crate::error::{Error, Result};
 /// times what decoders need.
 const SECONDS: f64 = 20.0;
 const SECONDS_PER_MEGAPIXEL: f64 = 0.25;
+/// Parts that this time is waited in.
+const PARTS: u32 = 50;
 
 /// How long a file may take where images of so many megapixels are allowed.
 pub(super) fn of(max_megapixels: u32) -> Duration {
@@ -31,16 +33,35 @@ pub(super) fn within<T: Send + 'static>(
         let _ = send.send(guard(&file, || decode(&file)));
     };
     thread::Builder::new().spawn(work).map_err(Error::file("start a thread to decode", path))?;
-    receive.recv_timeout(budget).unwrap_or_else(|_| {
+    in_parts(budget, |part| receive.recv_timeout(part).ok()).unwrap_or_else(|| {
         let problem = format!("image that takes more than {:.0} s to decode", budget.as_secs_f64());
         let remedy = "save it as PNG, or smaller; a higher `data.max_megapixels` allows more time";
         Err(unusable(path, problem, remedy))
     })
 }
 
+/// Waits part by part until there is an answer: while the whole process is stopped, as by Ctrl-Z,
+/// no decoder can work, and the clock must not count against it beyond one part.
+fn in_parts<T>(budget: Duration, mut wait: impl FnMut(Duration) -> Option<T>) -> Option<T> {
+    (0..PARTS).find_map(|_| wait(budget / PARTS))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_was_stopped_goes_on_waiting() {
+        let budget = Duration::from_millis(50);
+        let mut parts = 0;
+        let answer = in_parts(budget, |part| {
+            parts += 1;
+            // Stopped for longer than the whole budget, and then on time.
+            thread::sleep(if parts == 1 { 2 * budget } else { part });
+            (parts == 3).then_some("decoded")
+        });
+        assert_eq!(answer, Some("decoded"));
+    }
 
     #[test]
     fn a_decoder_that_never_ends_is_left_behind_and_its_file_named() {
