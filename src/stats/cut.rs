@@ -5,17 +5,17 @@
 //!
 //! ```text
 //! J_β = ln σ + β H(P),     H(P) = −P₀ ln P₀ − P₁ ln P₁
-//! ln σ = ½ ln σ_w²                                           spreads the same,
-//!        (1 − β) (P₀ ln σ₀ + P₁ ln σ₁) + β ½ ln σ_w²         or apart, the more so the less β is
+//! ln σ = ½ ln σ_w²                                                    spreads the same,
+//!        ½ (1 + β) ½ ln σ_w² + ½ (1 − β) (P₀ ln σ₀ + P₁ ln σ₁)        or halfway to spreads apart
 //! σ_w² = P₀ σ₀² + P₁ σ₁²
 //! ```
 //!
 //! β = 0 says nothing about the sizes of the sides: with one spread it is Otsu's cut (*A threshold
-//! selection method from gray-level histograms*, 1979), which lies halfway; with two it is that of
-//! Kittler and Illingworth (*Minimum error thresholding*, 1986, without its H), where a varied heap
-//! reaches further than an even one. β = 1 is the most likely cut for two Gaussians of one spread
-//! (Kurita, Otsu and Abdelmalek, *Maximum likelihood thresholding*, 1992), which finds a small heap
-//! beside a large one, but also where there is none.
+//! selection method from gray-level histograms*, 1979), which lies in the middle; with two it would
+//! be that of Kittler and Illingworth (*Minimum error thresholding*, 1986, without its H), where a
+//! varied heap reaches further than an even one. β = 1 is the most likely cut for two Gaussians of
+//! one spread (Kurita, Otsu and Abdelmalek, *Maximum likelihood thresholding*, 1992), which finds a
+//! small heap beside a large one, but also where there is none.
 
 /// Equal parts of the range of values.
 pub(crate) const BINS: usize = 256;
@@ -29,7 +29,8 @@ pub(crate) const MOST_EVEN: f64 = 4.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spreads {
     Same,
-    Apart,
+    /// As likely the same as not.
+    Either,
 }
 
 /// Otsu's cut; none if all values are equal, which have no two sides.
@@ -74,10 +75,10 @@ impl SplitHistogram {
         let same = 0.5 * within.ln();
         let spread = match spreads {
             Spreads::Same => same,
-            Spreads::Apart => {
+            Spreads::Either => {
                 let logarithms = variances.map(|variance| variance.max(within / MOST_EVEN).ln());
                 let apart = 0.5 * (shares[0] * logarithms[0] + shares[1] * logarithms[1]);
-                (1.0 - beta) * apart + beta * same
+                0.5 * (1.0 + beta) * same + 0.5 * (1.0 - beta) * apart
             }
         };
         let entropy: f64 = shares.iter().map(|share| -share * share.ln()).sum();
@@ -145,7 +146,7 @@ mod tests {
     #[test]
     fn the_cut_lies_between_two_heaps_wherever_they_are() {
         for (shift, beta) in [(0.0, 0.0), (-3.0, 0.0), (100.0, 1.0)] {
-            for spreads in [Spreads::Same, Spreads::Apart] {
+            for spreads in [Spreads::Same, Spreads::Either] {
                 let values = [0.10, 0.12, 0.11, 0.80, 0.82].map(|value: f32| value + shift);
                 let cut = cut(&values, beta, spreads).unwrap() - shift;
                 assert!(cut > 0.12 && cut <= 0.80, "{cut}");
@@ -168,7 +169,7 @@ mod tests {
             .map(|i| (stream.normal() + if i % 25 == 0 { 5.0 } else { 0.0 }) as f32)
             .collect();
         let share = |cut: f32| values.iter().filter(|&&value| value >= cut).count() as f64 / 4000.0;
-        let likely = [Spreads::Same, Spreads::Apart].map(|spreads| cut(&values, 1.0, spreads));
+        let likely = [Spreads::Same, Spreads::Either].map(|spreads| cut(&values, 1.0, spreads));
         // Where small heaps are looked for, spreads are the same anyway.
         assert_eq!(likely[0], likely[1]);
         let (otsu, likely) = (share(otsu(&values).unwrap()), share(likely[0].unwrap()));
@@ -189,10 +190,10 @@ mod tests {
         let values: Vec<f32> = (0..8000)
             .map(|i| (stream.normal() * [0.5, 2.0][i % 2] + [0.0, 4.0][i % 2]) as f32)
             .collect();
-        let likely = cut(&values, 0.0, Spreads::Apart).unwrap();
-        let halfway = otsu(&values).unwrap();
+        let further = cut(&values, 0.0, Spreads::Either).unwrap();
+        let middle = otsu(&values).unwrap();
         // 2 is in the middle of the means; the two densities are equal at 1.10.
-        assert!(likely < 2.0 && halfway > 2.0, "{likely} {halfway}");
+        assert!(further < middle && middle > 2.0, "{further} {middle}");
     }
 
     #[test]
@@ -203,7 +204,7 @@ mod tests {
             .collect();
         // A black border beside two heaps.
         values.resize(9000, -2.0);
-        let cut = cut(&values, 0.0, Spreads::Apart).unwrap();
+        let cut = cut(&values, 0.0, Spreads::Either).unwrap();
         assert!((2.0..4.0).contains(&cut), "{cut}");
     }
 
@@ -215,15 +216,15 @@ mod tests {
         // Ten times the variance within, for each of the three cuts:
         // sides {0}, {10 10 20 30}: 275; {0 10}, {20 30}: 150 + 50 = 200; {0 10 20}, {30}: 422.2.
         assert_eq!(best(0.0, Spreads::Same), Some(11));
-        // Variances of the sides 0 and 68.75, within 27.5; 18.75 and 25, within 20; 46.9 and 0,
-        // within 42.2; those below a quarter of it are taken for that. P ln σ² of both sides:
-        // 0.6 · 1.928 + 0.4 · 4.230 = 2.849; 0.8 · 2.931 + 0.2 · 3.219 = 2.989; 3.699.
-        assert_eq!(best(0.0, Spreads::Apart), Some(1));
         // ½ ln σ_w² + H: 1.657 + 0.673; 1.498 + 0.500; 1.871 + 0.325.
         assert_eq!(best(1.0, Spreads::Same), Some(11));
-        assert_eq!(best(1.0, Spreads::Apart), Some(11));
-        // Halfway between them, ½ · (½ · 2.849 + 1.657 + 0.673); ½ · (1.495 + 1.998).
-        assert_eq!(best(0.5, Spreads::Apart), Some(11));
+        // Variances of the sides 0 and 68.75, within 27.5: the first is taken for a quarter of that,
+        // and P ln σ² of both sides is 0.6 · 1.928 + 0.4 · 4.230 = 2.849.
+        let split = SplitHistogram { shares: [0.6, 0.4], variances: [0.0, 68.75], within: 27.5 };
+        let cost = |beta| split.cost(beta, Spreads::Either);
+        assert!((cost(0.0) - 0.5 * (1.657 + 0.5 * 2.849)).abs() < 1e-3);
+        assert!((cost(0.5) - (0.75 * 1.657 + 0.25 * 1.4245 + 0.5 * 0.673)).abs() < 1e-3);
+        assert!((cost(1.0) - split.cost(1.0, Spreads::Same)).abs() < 1e-12);
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Side {
 /// `J_β` of each cut.
 fn cost(graph: &mut Graph, sides: &[Side; 2], within: &Value, beta: f64) -> Value {
     let logarithm = graph.op("Log", &[within], &[]);
-    let weight = graph.double(beta * 0.5);
+    let weight = graph.double((1.0 + beta) * 0.25);
     let mut cost = graph.mul(&logarithm, &weight);
     let flattest = graph.double(1.0 / MOST_EVEN);
     let least = graph.mul(within, &flattest);
@@ -108,7 +108,7 @@ fn cost(graph: &mut Graph, sides: &[Side; 2], within: &Value, beta: f64) -> Valu
         let variance = graph.op("Max", &[variance, &least], &[]);
         let logarithm = graph.op("Log", &[&variance], &[]);
         let apart = graph.mul(share, &logarithm);
-        let weight = graph.double((1.0 - beta) * 0.5);
+        let weight = graph.double((1.0 - beta) * 0.25);
         let apart = graph.mul(&apart, &weight);
         cost = graph.add(&cost, &apart);
         let weight = graph.double(beta);

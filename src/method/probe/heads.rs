@@ -112,7 +112,7 @@ impl MaskHeads {
     /// may be the more varied, but no further than [`UNDECIDED`] from even odds.
     pub(super) fn score(&self, features: &Features, config: &ProbeConfig) -> Scored {
         let scores = self.scores(features, config);
-        let cut = cut(&scores, self.beta, Spreads::Apart)
+        let cut = cut(&scores, self.beta, Spreads::Either)
             .map_or(0.0, |cut| cut.clamp(-UNDECIDED, UNDECIDED));
         Scored { grid: features.grid, scores, cut }
     }
