@@ -1,8 +1,11 @@
 //! The training images as the heads see them: a grid of feature vectors each, in half precision.
 
-use half::{f16, slice::HalfFloatSliceExt as _};
+use half::f16;
 
-use super::features::StageMap;
+use super::{
+    features::StageMap,
+    vector::{widen, widened},
+};
 use crate::rng::Stream;
 
 /// Feature vectors of one image, on a regular part of its grid.
@@ -33,7 +36,7 @@ impl ImageCells {
 impl LabelledCells {
     /// Reads all cells of an image, `[cells, dimensions]`.
     pub(crate) fn read(&self, image: usize) -> Vec<f32> {
-        self.images[image].map.values.to_f32_vec()
+        widened(&self.images[image].map.values)
     }
 
     /// Appends one cell of an image.
@@ -41,7 +44,7 @@ impl LabelledCells {
         let start = cells.len();
         cells.resize(start + self.dimensions, 0.0);
         let vector = &self.images[image].map.values[cell * self.dimensions..][..self.dimensions];
-        vector.convert_to_f32_slice(&mut cells[start..]);
+        widen(vector, &mut cells[start..]);
     }
 
     /// Fills `cells` with cells of an image, drawn with replacement if there are fewer.
@@ -59,7 +62,7 @@ impl LabelledCells {
                 false if i < total => i,
                 false => stream.below(total),
             };
-            image.map.values[cell * width..][..width].convert_to_f32_slice(drawn);
+            widen(&image.map.values[cell * width..][..width], drawn);
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{
     cells::{ImageCells, spacing},
     descriptor::{descriptor, masks},
     projection::Projection,
-    vector::add_scaled,
+    vector::{add_scaled, widened},
     views::{View, views},
 };
 use crate::{
@@ -257,7 +257,7 @@ impl StageMaps<f16> {
     pub(crate) fn descriptor(&self, mask: &StageMap) -> Vec<f32> {
         let whole = |(stage, map): &(Stage, StageMap<f16>)| {
             let StageMap { grid, channels, ref values } = *map;
-            (*stage, StageMap { grid, channels, values: values.to_f32_vec() })
+            (*stage, StageMap { grid, channels, values: widened(values) })
         };
         let maps = StageMaps { grid: self.grid, stages: self.stages.iter().map(whole).collect() };
         let stages: Vec<Stage> = self.stages.iter().map(|(stage, _)| *stage).collect();

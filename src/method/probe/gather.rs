@@ -9,12 +9,14 @@
 
 use half::f16;
 use nalgebra::DMatrix;
+use rayon::prelude::*;
 
 use super::{
     cells::{ImageCells, LabelledCells},
     descriptor::descriptor,
     features::{StageMap, StageMaps},
     projection::Projection,
+    vector::widened,
 };
 use crate::config::ProbeConfig;
 
@@ -166,14 +168,14 @@ impl Gathering {
             vectors.step_by(step).flatten().map(|value| value.to_f32()).collect();
         let cells = DMatrix::from_vec(channels, values.len() / channels.max(1), values);
         let projection = Projection::fit(&cells, self.dimensions);
-        // One at a time, so that raw vectors make room for projected ones.
-        self.images = raw.into_iter().map(|image| project(&projection, &image)).collect();
+        // Raw vectors make room for projected ones, image by image.
+        self.images = raw.into_par_iter().map(|image| project(&projection, &image)).collect();
         self.projection = Some(projection);
     }
 }
 
 fn project(projection: &Projection, raw: &ImageCells) -> ImageCells {
-    let values: Vec<f32> = raw.map.values.iter().map(|value| value.to_f32()).collect();
+    let values = widened(&raw.map.values);
     let cells = DMatrix::from_vec(projection.matrix.ncols(), raw.count(), values);
     // Along an axis that hardly varied where the projection was fitted, a cell may lie far out.
     let kept = |&value: &f32| f16::from_f32(value.clamp(f16::MIN.to_f32(), f16::MAX.to_f32()));

@@ -9,6 +9,7 @@
 //! can be applied to each stage at its own resolution and interpolated afterwards.
 
 use nalgebra::{DMatrix, DVector, SymmetricEigen};
+use rayon::prelude::*;
 
 /// Keeps the division by a channel's spread finite.
 const EPSILON: f64 = 1e-3;
@@ -16,6 +17,8 @@ const EPSILON: f64 = 1e-3;
 const ROUNDS: usize = 100_000;
 /// Cells that are multiplied at a time.
 const BLOCK: usize = 2048;
+/// Columns of the covariance that are computed at a time.
+const COLUMNS: usize = 64;
 /// Axes along which features vary less than this, beside the first, hold only rounding.
 const NEGLIGIBLE: f64 = 1e-7;
 
@@ -43,7 +46,7 @@ impl Projection {
             let standardized = DMatrix::from_fn(channels, block.ncols(), |channel, cell| {
                 ((f64::from(block[(channel, cell)]) - mean[channel]) / spread[channel]) as f32
             });
-            covariance += (&standardized * standardized.transpose()).cast::<f64>();
+            add_products(&standardized, &mut covariance);
         }
         covariance /= cells.ncols().saturating_sub(1).max(1) as f64;
         let SymmetricEigen { eigenvectors, eigenvalues } =
@@ -79,6 +82,17 @@ impl Projection {
         projected.column_iter_mut().for_each(|mut cell| cell += &self.offset);
         projected
     }
+}
+
+/// Adds the products of all channels, some columns of them on each thread.
+fn add_products(cells: &DMatrix<f32>, covariance: &mut DMatrix<f64>) {
+    let channels = cells.nrows();
+    let columns = covariance.as_mut_slice().par_chunks_mut(COLUMNS * channels.max(1));
+    columns.enumerate().for_each(|(part, sums)| {
+        let some = cells.rows(part * COLUMNS, sums.len() / channels);
+        let products: DMatrix<f32> = cells * some.transpose();
+        sums.iter_mut().zip(&products).for_each(|(sum, &product)| *sum += f64::from(product));
+    });
 }
 
 /// Mean of each channel, and its spread with [`EPSILON`] added.
