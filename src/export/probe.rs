@@ -12,8 +12,9 @@ use super::{
 use crate::{
     config::{Config, Refinement, Stage},
     error::Result,
-    method::probe::{DOUBT, HIGHEST, MASKED, STRIDE, backbone as undilated, kernel},
+    method::probe::{ALPHA, BETA, DOUBT, HIGHEST, MASKED, STRIDE, backbone as undilated, kernel},
     model::Branch,
+    stats::CutRule,
 };
 
 pub(super) fn graph(
@@ -44,8 +45,12 @@ pub(super) fn graph(
     let (own, logits) = (graph.mul(&own, &own_share), graph.mul(&logits, &rest));
     let scores = graph.add(&logits, &own);
 
-    let beta = f64::from(weights.get("probe.beta")?.values[0]);
-    let middle = cut(graph, &scores, beta);
+    let beta = weights.get(&format!("probe.{BETA}"))?.values[0].into();
+    let rule = match weights.arrays.get(&format!("probe.{ALPHA}")) {
+        Some(alpha) => CutRule { beta, alpha: alpha.values[0].into() },
+        None => CutRule::halfway(beta),
+    };
+    let middle = cut(graph, &scores, rule);
     let mut above = graph.sub(&scores, &middle);
     let shown = graph.op("Sigmoid", &[&above], &[]);
     if settings.refine == Refinement::Edges {

@@ -4,18 +4,17 @@
 //! σ₁². It is the one with the least
 //!
 //! ```text
-//! J_β = ln σ + β H(P),     H(P) = −P₀ ln P₀ − P₁ ln P₁
-//! ln σ = ½ ln σ_w²                                                    spreads the same,
-//!        ½ (1 + β) ½ ln σ_w² + ½ (1 − β) (P₀ ln σ₀ + P₁ ln σ₁)        or halfway to spreads apart
-//! σ_w² = P₀ σ₀² + P₁ σ₁²
+//! J = ln σ + β H(P),     H(P) = −P₀ ln P₀ − P₁ ln P₁
+//! ln σ = (1 − α) ½ ln σ_w² + α (P₀ ln σ₀ + P₁ ln σ₁),     σ_w² = P₀ σ₀² + P₁ σ₁²
 //! ```
 //!
-//! β = 0 says nothing about the sizes of the sides: with one spread it is Otsu's cut (*A threshold
-//! selection method from gray-level histograms*, 1979), which lies in the middle; with two it would
-//! be that of Kittler and Illingworth (*Minimum error thresholding*, 1986, without its H), where a
-//! varied heap reaches further than an even one. β = 1 is the most likely cut for two Gaussians of
-//! one spread (Kurita, Otsu and Abdelmalek, *Maximum likelihood thresholding*, 1992), which finds a
-//! small heap beside a large one, but also where there is none.
+//! β = 0 says nothing about the sizes of the sides. With α = 0 they have one spread, and the cut is
+//! Otsu's (*A threshold selection method from gray-level histograms*, 1979), which lies in the
+//! middle; with α = 1 each has its own, as in Kittler and Illingworth (*Minimum error
+//! thresholding*, 1986, without its H), so that a varied heap reaches further than an even one.
+//! β = 1 is the most likely cut for two Gaussians of one spread (Kurita, Otsu and Abdelmalek,
+//! *Maximum likelihood thresholding*, 1992), which finds a small heap beside a large one, but also
+//! where there is none.
 
 /// Equal parts of the range of values.
 pub(crate) const BINS: usize = 256;
@@ -25,22 +24,30 @@ pub(crate) const LEAST_SHARE: f64 = 0.005;
 /// no heap of their own.
 pub(crate) const MOST_EVEN: f64 = 4.0;
 
-/// What is assumed of the spreads of the two sides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spreads {
-    Same,
-    /// As likely the same as not.
-    Either,
+/// What a cut assumes of its two sides.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct CutRule {
+    /// β, in [0, 1]: how far small sides are favoured.
+    pub(crate) beta: f64,
+    /// α, in [0, 1]: how far each has a spread of its own.
+    pub(crate) alpha: f64,
+}
+
+impl CutRule {
+    /// Halfway between sides of one spread and sides with their own, as older runs cut.
+    pub(crate) fn halfway(beta: f64) -> Self {
+        Self { beta, alpha: 0.5 * (1.0 - beta) }
+    }
 }
 
 /// Otsu's cut; none if all values are equal, which have no two sides.
 pub fn otsu(values: &[f32]) -> Option<f32> {
-    cut(values, 0.0, Spreads::Same)
+    cut(values, CutRule { beta: 0.0, alpha: 0.0 })
 }
 
-/// The cut with the least `J_β`, an edge of 256 equal bins between the lowest and the highest
+/// The cut with the least J, an edge of 256 equal bins between the lowest and the highest
 /// value; none if all values are equal, or none is apart from the others.
-pub(crate) fn cut(values: &[f32], beta: f64, spreads: Spreads) -> Option<f32> {
+pub(crate) fn cut(values: &[f32], rule: CutRule) -> Option<f32> {
     let (low, high) = values
         .iter()
         .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), &s| (low.min(s), high.max(s)));
@@ -54,7 +61,7 @@ pub(crate) fn cut(values: &[f32], beta: f64, spreads: Spreads) -> Option<f32> {
         let bin = (f64::from(value) - f64::from(low)) / width;
         histogram[(bin as usize).min(BINS - 1)] += 1;
     }
-    let cut = best_cut(&histogram, beta, spreads)?;
+    let cut = best_cut(&histogram, rule)?;
     Some((f64::from(low) + cut as f64 * width) as f32)
 }
 
@@ -69,26 +76,19 @@ struct SplitHistogram {
 }
 
 impl SplitHistogram {
-    /// `J_β`
-    fn cost(&self, beta: f64, spreads: Spreads) -> f64 {
+    /// J
+    fn cost(&self, CutRule { beta, alpha }: CutRule) -> f64 {
         let Self { shares, variances, within } = self;
-        let same = 0.5 * within.ln();
-        let spread = match spreads {
-            Spreads::Same => same,
-            Spreads::Either => {
-                let logarithms = variances.map(|variance| variance.max(within / MOST_EVEN).ln());
-                let apart = 0.5 * (shares[0] * logarithms[0] + shares[1] * logarithms[1]);
-                0.5 * (1.0 + beta) * same + 0.5 * (1.0 - beta) * apart
-            }
-        };
+        let logarithms = variances.map(|variance| variance.max(within / MOST_EVEN).ln());
+        let own = 0.5 * (shares[0] * logarithms[0] + shares[1] * logarithms[1]);
         let entropy: f64 = shares.iter().map(|share| -share * share.ln()).sum();
-        spread + beta * entropy
+        (1.0 - alpha) * 0.5 * within.ln() + alpha * own + beta * entropy
     }
 }
 
 /// The first bin of the upper side where the cost is least, of equals the lowest; none if no side
 /// is large enough.
-fn best_cut(histogram: &[u64], beta: f64, spreads: Spreads) -> Option<usize> {
+fn best_cut(histogram: &[u64], rule: CutRule) -> Option<usize> {
     // The number of values, their sum, and that of their squares.
     let add = |sums: [u64; 3], (&count, bin): (&u64, u64)| {
         [sums[0] + count, sums[1] + count * bin, sums[2] + count * bin * bin]
@@ -96,7 +96,7 @@ fn best_cut(histogram: &[u64], beta: f64, spreads: Spreads) -> Option<usize> {
     let bins = || histogram.iter().zip(0_u64..);
     let all = bins().fold([0; 3], add);
     let total = all[0] as f64;
-    let least = if beta > 0.0 { LEAST_SHARE * total } else { 0.0 };
+    let least = if rule.beta > 0.0 { LEAST_SHARE * total } else { 0.0 };
     let mut below = [0; 3];
     let mut best: Option<(usize, f64)> = None;
     for (cut, bin) in (1..histogram.len()).zip(bins()) {
@@ -117,12 +117,34 @@ fn best_cut(histogram: &[u64], beta: f64, spreads: Spreads) -> Option<usize> {
             variances: [variance(0), variance(1)],
             within: within.max(1e-9),
         };
-        let found = split.cost(beta, spreads);
+        let found = split.cost(rule);
         if best.is_none_or(|(_, least)| found < least) {
             best = Some((cut, found));
         }
     }
     best.map(|(cut, _)| cut)
+}
+
+/// How much of the variance of values the cut explains: 1 less what is left within its two sides.
+///
+/// 1 if each side has one value, ¾ if the values are evenly spread and cut in the middle, 2/π if
+/// they are one Gaussian; 0 if all lie on one side.
+pub(crate) fn explained(values: &[f32], cut: f32) -> f64 {
+    // Of squared distances from the mean, the sum (Welford, 1962).
+    let scatter_of = |values: &mut dyn Iterator<Item = &f32>| {
+        let (mut count, mut mean, mut scatter) = (0.0, 0.0, 0.0);
+        for &value in values {
+            count += 1.0;
+            let from_mean = f64::from(value) - mean;
+            mean += from_mean / count;
+            scatter += from_mean * (f64::from(value) - mean);
+        }
+        scatter
+    };
+    let all = scatter_of(&mut values.iter());
+    let below = scatter_of(&mut values.iter().filter(|&&value| value < cut));
+    let above = scatter_of(&mut values.iter().filter(|&&value| value >= cut));
+    if all > 0.0 { 1.0 - (below + above) / all } else { 0.0 }
 }
 
 /// How far the values lean: positive where a few are far above the many.
@@ -146,9 +168,9 @@ mod tests {
     #[test]
     fn the_cut_lies_between_two_heaps_wherever_they_are() {
         for (shift, beta) in [(0.0, 0.0), (-3.0, 0.0), (100.0, 1.0)] {
-            for spreads in [Spreads::Same, Spreads::Either] {
+            for alpha in [0.0, 0.5, 1.0] {
                 let values = [0.10, 0.12, 0.11, 0.80, 0.82].map(|value: f32| value + shift);
-                let cut = cut(&values, beta, spreads).unwrap() - shift;
+                let cut = cut(&values, CutRule { beta, alpha }).unwrap() - shift;
                 assert!(cut > 0.12 && cut <= 0.80, "{cut}");
             }
         }
@@ -169,17 +191,15 @@ mod tests {
             .map(|i| (stream.normal() + if i % 25 == 0 { 5.0 } else { 0.0 }) as f32)
             .collect();
         let share = |cut: f32| values.iter().filter(|&&value| value >= cut).count() as f64 / 4000.0;
-        let likely = [Spreads::Same, Spreads::Either].map(|spreads| cut(&values, 1.0, spreads));
-        // Where small heaps are looked for, spreads are the same anyway.
-        assert_eq!(likely[0], likely[1]);
-        let (otsu, likely) = (share(otsu(&values).unwrap()), share(likely[0].unwrap()));
+        let likely = cut(&values, CutRule { beta: 1.0, alpha: 0.0 }).unwrap();
+        let (otsu, likely) = (share(otsu(&values).unwrap()), share(likely));
         assert!(otsu > 0.1 && (0.03..0.06).contains(&likely), "{otsu} {likely}");
     }
 
     #[test]
     fn a_few_values_apart_are_no_heap_where_small_ones_are_favoured() {
         let values: Vec<f32> = (0..1000).map(|i| f32::from(u8::from(i == 0))).collect();
-        assert_eq!(cut(&values, 1.0, Spreads::Same), None);
+        assert_eq!(cut(&values, CutRule { beta: 1.0, alpha: 0.0 }), None);
         assert!(otsu(&values).is_some());
     }
 
@@ -190,10 +210,11 @@ mod tests {
         let values: Vec<f32> = (0..8000)
             .map(|i| (stream.normal() * [0.5, 2.0][i % 2] + [0.0, 4.0][i % 2]) as f32)
             .collect();
-        let further = cut(&values, 0.0, Spreads::Either).unwrap();
+        let [halfway, furthest] =
+            [0.5, 1.0].map(|alpha| cut(&values, CutRule { beta: 0.0, alpha }).unwrap());
         let middle = otsu(&values).unwrap();
         // 2 is in the middle of the means; the two densities are equal at 1.10.
-        assert!(further < middle && middle > 2.0, "{further} {middle}");
+        assert!(furthest < halfway && halfway < middle && middle > 2.0, "{furthest} {halfway}");
     }
 
     #[test]
@@ -204,7 +225,7 @@ mod tests {
             .collect();
         // A black border beside two heaps.
         values.resize(9000, -2.0);
-        let cut = cut(&values, 0.0, Spreads::Either).unwrap();
+        let cut = cut(&values, CutRule { beta: 0.0, alpha: 0.5 }).unwrap();
         assert!((2.0..4.0).contains(&cut), "{cut}");
     }
 
@@ -212,19 +233,34 @@ mod tests {
     fn four_bins_are_weighed_by_hand() {
         let mut histogram = vec![0; BINS];
         (histogram[0], histogram[10], histogram[20], histogram[30]) = (6, 2, 1, 1);
-        let best = |beta, spreads| best_cut(&histogram, beta, spreads);
+        let best = |beta| best_cut(&histogram, CutRule { beta, alpha: 0.0 });
         // Ten times the variance within, for each of the three cuts:
         // sides {0}, {10 10 20 30}: 275; {0 10}, {20 30}: 150 + 50 = 200; {0 10 20}, {30}: 422.2.
-        assert_eq!(best(0.0, Spreads::Same), Some(11));
+        assert_eq!(best(0.0), Some(11));
         // ½ ln σ_w² + H: 1.657 + 0.673; 1.498 + 0.500; 1.871 + 0.325.
-        assert_eq!(best(1.0, Spreads::Same), Some(11));
+        assert_eq!(best(1.0), Some(11));
         // Variances of the sides 0 and 68.75, within 27.5: the first is taken for a quarter of that,
-        // and P ln σ² of both sides is 0.6 · 1.928 + 0.4 · 4.230 = 2.849.
+        // and P ln σ of both sides is ½ (0.6 · 1.928 + 0.4 · 4.230) = 1.4245.
         let split = SplitHistogram { shares: [0.6, 0.4], variances: [0.0, 68.75], within: 27.5 };
-        let cost = |beta| split.cost(beta, Spreads::Either);
-        assert!((cost(0.0) - 0.5 * (1.657 + 0.5 * 2.849)).abs() < 1e-3);
-        assert!((cost(0.5) - (0.75 * 1.657 + 0.25 * 1.4245 + 0.5 * 0.673)).abs() < 1e-3);
-        assert!((cost(1.0) - split.cost(1.0, Spreads::Same)).abs() < 1e-12);
+        let cost = |beta, alpha| split.cost(CutRule { beta, alpha });
+        assert!((cost(0.0, 1.0) - 1.4245).abs() < 1e-3);
+        assert!((cost(0.0, 0.5) - 0.5 * (1.657 + 1.4245)).abs() < 1e-3);
+        assert!((cost(0.5, 0.25) - (0.75 * 1.657 + 0.25 * 1.4245 + 0.5 * 0.673)).abs() < 1e-3);
+    }
+
+    #[test]
+    fn what_a_cut_explains_is_known_for_simple_heaps() {
+        assert_eq!(explained(&[1.0, 1.0, 3.0], 2.0), 1.0);
+        assert_eq!(explained(&[1.0, 2.0, 3.0], 5.0), 0.0);
+        assert_eq!(explained(&[2.0; 3], 1.0), 0.0);
+        assert_eq!(explained(&[], 1.0), 0.0);
+        // 0 1 2 3 at 2: of the scatter 5, ½ is left on each side.
+        assert!((explained(&[0.0, 1.0, 2.0, 3.0], 2.0) - 0.8).abs() < 1e-12);
+        let even: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+        assert!((explained(&even, 500.0) - 0.75).abs() < 1e-4);
+        let mut stream = Stream::new(4, Purpose::Synthetic, 0, 0);
+        let one: Vec<f32> = (0..100_000).map(|_| stream.normal() as f32).collect();
+        assert!((explained(&one, 0.0) - 2.0 / std::f64::consts::PI).abs() < 5e-3);
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod decidability;
 mod factor;
 mod logistic;
 
-pub(crate) use self::cut::{BINS, LEAST_SHARE, MOST_EVEN, Spreads, cut};
+pub(crate) use self::cut::{BINS, CutRule, LEAST_SHARE, MOST_EVEN, cut, explained};
 pub use self::{
     cut::{otsu, skewness},
     decidability::{Decidability, HeldOut, cross_validated},

@@ -156,9 +156,10 @@ fn learn(
     let (class_head, held_out_error) =
         ClassHead::train(&descriptors, &cells.labels, cells.classes, view, config.seed);
     let mut found = format!(
-        "features in {features_done:.1} s, heads in {:.1} s; maps are cut with β = {:.2}",
+        "features in {features_done:.1} s, heads in {:.1} s; maps are cut with β = {:.2} and α = {:.2}",
         started.elapsed().as_secs_f64() - features_done,
-        mask_heads.beta
+        mask_heads.cut_rule.beta,
+        mask_heads.cut_rule.alpha
     );
     if let Some(error) = held_out_error {
         found += &format!("; {error:.1} % of held-out training images are misclassified");

@@ -3,11 +3,11 @@
 use super::super::graph::{Attribute, DOUBLE, FLOAT, Graph, INT, Value};
 use crate::{
     method::probe::UNDECIDED,
-    stats::{BINS, LEAST_SHARE, MOST_EVEN},
+    stats::{BINS, CutRule, LEAST_SHARE, MOST_EVEN},
 };
 
 /// The cut of scores `[1, 1, h, w]`, a single number; 0 if they are all equal.
-pub(super) fn cut(graph: &mut Graph, scores: &Value, beta: f64) -> Value {
+pub(super) fn cut(graph: &mut Graph, scores: &Value, rule: CutRule) -> Value {
     let scores = graph.cast(scores, DOUBLE);
     let scores = graph.reshape(&scores, &[-1]);
     let low = graph.reduce("ReduceMin", &scores, &[0]);
@@ -30,7 +30,7 @@ pub(super) fn cut(graph: &mut Graph, scores: &Value, beta: f64) -> Value {
     let above = std::array::from_fn(|sum| graph.sub(&all[sum], &below[sum]));
     let [total, ..] = &all;
 
-    let least = graph.double(if beta > 0.0 { LEAST_SHARE } else { 0.0 });
+    let least = graph.double(if rule.beta > 0.0 { LEAST_SHARE } else { 0.0 });
     let least = graph.mul(total, &least);
     // At least one value, and at least the smallest share: counts are whole numbers.
     let least = graph.op("Max", &[&least, &one], &[]);
@@ -41,7 +41,7 @@ pub(super) fn cut(graph: &mut Graph, scores: &Value, beta: f64) -> Value {
     let within = graph.div(&scatter, total);
     let smallest = graph.double(1e-9);
     let within = graph.op("Max", &[&within, &smallest], &[]);
-    let found = cost(graph, &sides, &within, beta);
+    let found = cost(graph, &sides, &within, rule);
     let never = graph.double(f64::INFINITY);
     let found = graph.op("Where", &[&possible, &found, &never], &[]);
 
@@ -97,20 +97,21 @@ impl Side {
     }
 }
 
-/// `J_β` of each cut.
-fn cost(graph: &mut Graph, sides: &[Side; 2], within: &Value, beta: f64) -> Value {
+/// J of each cut.
+fn cost(graph: &mut Graph, sides: &[Side; 2], within: &Value, rule: CutRule) -> Value {
+    let CutRule { beta, alpha } = rule;
     let logarithm = graph.op("Log", &[within], &[]);
-    let weight = graph.double((1.0 + beta) * 0.25);
+    let weight = graph.double(0.5 * (1.0 - alpha));
     let mut cost = graph.mul(&logarithm, &weight);
     let flattest = graph.double(1.0 / MOST_EVEN);
     let least = graph.mul(within, &flattest);
     for Side { share, entropy, variance, .. } in sides {
         let variance = graph.op("Max", &[variance, &least], &[]);
         let logarithm = graph.op("Log", &[&variance], &[]);
-        let apart = graph.mul(share, &logarithm);
-        let weight = graph.double((1.0 - beta) * 0.25);
-        let apart = graph.mul(&apart, &weight);
-        cost = graph.add(&cost, &apart);
+        let own = graph.mul(share, &logarithm);
+        let weight = graph.double(0.5 * alpha);
+        let own = graph.mul(&own, &weight);
+        cost = graph.add(&cost, &own);
         let weight = graph.double(beta);
         let size = graph.mul(entropy, &weight);
         cost = graph.sub(&cost, &size);

@@ -20,13 +20,17 @@ use crate::{
         resnet::Resnet,
         weights::{self, Arrays},
     },
-    stats::LinearClassifier,
+    stats::{CutRule, LinearClassifier},
 };
 
 /// What the names of all tensors of the heads begin with.
 const PREFIX: &str = "probe.";
 /// 1 where the class head sees the image through its mask, and 0 where it sees all of it.
 pub(crate) const MASKED: &str = "classifier.masked";
+
+/// The rule by which scores are cut; older runs have no α.
+pub(crate) const BETA: &str = "beta";
+pub(crate) const ALPHA: &str = "alpha";
 
 impl Probe {
     /// Every tensor by name: the backbone as torchvision names it, the heads as `probe.…`.
@@ -52,7 +56,9 @@ impl Probe {
             put(&format!("{name}.bias"), vec![bias.len()], bias.as_slice().to_vec());
         }
         put(MASKED, vec![1], vec![f32::from(u8::from(*sees == Sees::Foreground))]);
-        put("beta", vec![1], vec![self.mask_heads.beta as f32]);
+        let CutRule { beta, alpha } = self.mask_heads.cut_rule;
+        put(BETA, vec![1], vec![beta as f32]);
+        put(ALPHA, vec![1], vec![alpha as f32]);
         arrays
     }
 
@@ -92,10 +98,11 @@ impl Probe {
         // A mean of each channel, and one of its highest values.
         let class_width = 2 * width(&config.probe.class_stages);
         let (weights, intercepts) = parts.layer("classifier", Some(classes), class_width)?;
-        let beta = f64::from(parts.vector("beta", 1)?[0]);
-        if !(0.0..=1.0).contains(&beta) {
-            return Err(parts.broken(&format!("whose `{PREFIX}beta` is {beta}")));
-        }
+        let beta = parts.share(BETA)?;
+        let cut_rule = match parts.has(ALPHA) {
+            true => CutRule { beta, alpha: parts.share(ALPHA)? },
+            false => CutRule::halfway(beta),
+        };
         let classifier = LinearClassifier { weights, intercepts };
         // Class heads of older runs always see the whole image.
         let is_masked = parts.has(MASKED) && parts.vector(MASKED, 1)?[0] > 0.5;
@@ -103,7 +110,7 @@ impl Probe {
         Ok(Self {
             backbone,
             projection: Projection { matrix, offset },
-            mask_heads: MaskHeads { students, beta },
+            mask_heads: MaskHeads { students, cut_rule },
             class_head: ClassHead { classifier, sees },
             config: config.clone(),
             device: device.clone(),
@@ -146,6 +153,16 @@ impl Parts<'_> {
         }
     }
 
+    /// A number in [0, 1].
+    fn share(&mut self, name: &str) -> Result<f64> {
+        let share = f64::from(self.vector(name, 1)?[0]);
+        if (0.0..=1.0).contains(&share) {
+            Ok(share)
+        } else {
+            Err(self.broken(&format!("whose `{PREFIX}{name}` is {share}")))
+        }
+    }
+
     fn has(&self, name: &str) -> bool {
         self.arrays.contains_key(&format!("{PREFIX}{name}"))
     }
@@ -174,7 +191,7 @@ mod tests {
     };
 
     #[test]
-    fn a_probe_comes_back_and_the_class_heads_of_older_runs_see_the_whole_image() {
+    fn a_probe_comes_back_and_older_ones_see_the_whole_image_and_cut_halfway() {
         let mut config = Config::default();
         config.model.backbone = Backbone::Tiny;
         let device = device::cpu();
@@ -191,7 +208,7 @@ mod tests {
             intercepts: DVector::zeros(5),
         };
         let class_head = ClassHead { classifier, sees: Sees::Foreground };
-        let mask_heads = MaskHeads { students, beta: 0.25 };
+        let mask_heads = MaskHeads { students, cut_rule: CutRule { beta: 0.25, alpha: 0.125 } };
         let probe = Probe {
             backbone: network,
             projection,
@@ -209,6 +226,9 @@ mod tests {
         assert_eq!(found.mask_heads, probe.mask_heads);
         assert_eq!(found.class_head, probe.class_head);
         arrays.remove("probe.classifier.masked").unwrap();
-        assert_eq!(back(&arrays).class_head.sees, Sees::Image);
+        arrays.remove("probe.alpha").unwrap();
+        let older = back(&arrays);
+        assert_eq!(older.class_head.sees, Sees::Image);
+        assert_eq!(older.mask_heads.cut_rule, CutRule { beta: 0.25, alpha: 0.375 });
     }
 }

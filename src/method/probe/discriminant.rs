@@ -18,7 +18,7 @@ use super::{
     smooth::smooth,
     vector::{add_scaled, dot, sigmoid},
 };
-use crate::stats::{Spreads, cut};
+use crate::stats::{CutRule, cut};
 
 /// How sharply the map of a teacher is cut, in spreads of the map.
 const SHARPNESS: f32 = 4.0;
@@ -44,14 +44,13 @@ impl Features {
         smooth(map, self.grid, self.sigma)
     }
 
-    /// A teacher's map, sharpened in so many rounds; the sides are those of [`cut`], which takes
-    /// them for equally varied, so that what students are taught is rather too little foreground.
+    /// A teacher's map, sharpened in so many rounds; the sides are those of [`cut`].
     ///
     /// A constant map becomes zero: there is no guess to start from.
-    pub(super) fn sharpen(&self, map: &[f32], beta: f64, rounds: usize) -> Vec<f32> {
+    pub(super) fn sharpen(&self, map: &[f32], rule: CutRule, rounds: usize) -> Vec<f32> {
         let mut map = standardized(map);
         for _ in 0..rounds {
-            let Some(middle) = cut(&map, beta, Spreads::Same) else { break };
+            let Some(middle) = cut(&map, rule) else { break };
             let guess: Vec<f32> =
                 map.iter().map(|value| sigmoid(SHARPNESS * (value - middle))).collect();
             add_scaled(&mut map, 1.0, &self.smooth(&standardized(&self.log_odds(&guess))));
@@ -126,6 +125,8 @@ mod tests {
     use super::*;
     use crate::rng::{Purpose, Stream};
 
+    const OTSU: CutRule = CutRule { beta: 0.0, alpha: 0.0 };
+
     /// A map that is right about two halves but noisy, and features that tell them apart.
     fn noisy() -> (Vec<f32>, Vec<f32>) {
         let mut stream = Stream::new(8, Purpose::Synthetic, 0, 0);
@@ -149,7 +150,7 @@ mod tests {
     fn a_noisy_map_is_sharpened_by_features_that_agree_with_it() {
         let (map, cells) = noisy();
         let features = features(cells);
-        let sharper = features.sharpen(&map, 0.0, 2);
+        let sharper = features.sharpen(&map, OTSU, 2);
         assert!(wrong(&map) > 80 && wrong(&sharper) < 40, "{} {}", wrong(&map), wrong(&sharper));
         // The more the image itself decides, the less of the noise is left.
         let settled = |share| wrong(&features.settle(&map, share));
@@ -169,7 +170,7 @@ mod tests {
     #[test]
     fn a_constant_map_says_nothing() {
         let features = Features { cells: vec![1.0, 2.0, 3.0, 4.0], grid: [2, 2], sigma: 1.0 };
-        assert_eq!(features.sharpen(&[3.0; 4], 0.0, 2), [0.0; 4]);
+        assert_eq!(features.sharpen(&[3.0; 4], OTSU, 2), [0.0; 4]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     config::{ProbeConfig, Teachers},
-    stats::{Decidability, Spreads, cut, skewness},
+    stats::{CutRule, Decidability, cut, explained, skewness},
 };
 
 const MASK_HEAD: MaskRule =
@@ -39,6 +39,10 @@ const STUDENT: StudentRule = StudentRule {
 const RIDGE: f32 = 10.0;
 /// How far maps lean without a small heap of foreground, as measured on objects of many sizes.
 const UPRIGHT: f64 = 0.5;
+/// The share of a map's variance that its cut explains where the spreads of its sides are all their
+/// own, and where they are the same: as far below and above ¾, what a cut explains of even values.
+const OVERLAPPING: f64 = 0.7;
+const DISTINCT: f64 = 0.8;
 /// Images that heads are tested on: the first in random order, so that it stays a matter of seconds.
 pub(super) const TESTED_IMAGES: usize = 600;
 /// Logarithms of the odds within which the image itself decides where to cut.
@@ -49,9 +53,8 @@ pub(crate) const UNDECIDED: f32 = 1.0;
 pub(crate) struct MaskHeads {
     /// Say of each cell how likely it is foreground.
     pub(crate) students: Vec<Mlp>,
-    /// β: how small the heap of foreground may be beside the background, see [`cut`]; found by how
-    /// far the maps of training images lean.
-    pub(crate) beta: f64,
+    /// How the scores of an image are cut, as found from the maps of the training images.
+    pub(crate) cut_rule: CutRule,
 }
 
 /// The scores of cells, and where foreground begins.
@@ -80,9 +83,9 @@ impl MaskHeads {
         begin(0)?;
         let teachers = TrainedTeachers::train(cells, config, seed);
         begin(1)?;
-        let (mut sides, beta) = teachers.teach(cells, config);
+        let (mut sides, cut_rule) = teachers.teach(cells, config);
         let students = train_students(cells, &sides, config, seed, 0);
-        let mut heads = Self { students, beta };
+        let mut heads = Self { students, cut_rule };
         for generation in 1..config.generations {
             begin(1 + generation)?;
             // What the students make of each image teaches the next ones.
@@ -108,12 +111,11 @@ impl MaskHeads {
         self.score(&features(cells, image, config), config).mask()
     }
 
-    /// Scores cells and finds where to cut them: where they fall into two heaps, either of which
-    /// may be the more varied, but no further than [`UNDECIDED`] from even odds.
+    /// Scores cells and finds where to cut them: where they fall into two heaps, but no further
+    /// than [`UNDECIDED`] from even odds.
     pub(super) fn score(&self, features: &Features, config: &ProbeConfig) -> Scored {
         let scores = self.scores(features, config);
-        let cut = cut(&scores, self.beta, Spreads::Either)
-            .map_or(0.0, |cut| cut.clamp(-UNDECIDED, UNDECIDED));
+        let cut = cut(&scores, self.cut_rule).map_or(0.0, |cut| cut.clamp(-UNDECIDED, UNDECIDED));
         Scored { grid: features.grid, scores, cut }
     }
 
@@ -149,31 +151,32 @@ impl TrainedTeachers {
         Self(kinds.par_iter().map(group).collect())
     }
 
-    /// Which cells of each training image are foreground, and the β that they were cut with.
-    fn teach(&self, cells: &LabelledCells, config: &ProbeConfig) -> (Vec<Vec<bool>>, f64) {
+    /// Which cells of each training image are foreground, and how maps of such images are cut.
+    fn teach(&self, cells: &LabelledCells, config: &ProbeConfig) -> (Vec<Vec<bool>>, CutRule) {
         let images = 0..cells.images.len();
-        let maps: Vec<(Vec<f32>, f64)> = images
+        let maps: Vec<Vec<f32>> = images
             .clone()
             .into_par_iter()
-            .map(|image| {
-                let map = self.map(&features(cells, image, config));
-                let lean = skewness(&map);
-                (map, lean)
-            })
+            .map(|image| self.map(&features(cells, image, config)))
             .collect();
-        let lean = maps.iter().map(|(_, lean)| lean).sum::<f64>() / maps.len().max(1) as f64;
-        let beta = (lean - UPRIGHT).clamp(0.0, 1.0);
-        let sides = images
+        let lean = mean_of(maps.par_iter().map(|map| Some(skewness(map))));
+        let one_spread = cut_rule(lean, 1.0);
+        let maps: Vec<Vec<f32>> = images
             .into_par_iter()
-            .map(|image| {
-                let features = features(cells, image, config);
-                let map = features.sharpen(&maps[image].0, beta, config.sharpening);
-                // A constant map is all background.
-                let cut = cut(&map, beta, Spreads::Same).unwrap_or(f32::INFINITY);
-                map.iter().map(|&value| value >= cut).collect()
+            .zip(maps)
+            .map(|(image, map)| {
+                features(cells, image, config).sharpen(&map, one_spread, config.sharpening)
             })
             .collect();
-        (sides, beta)
+        let explained =
+            mean_of(maps.par_iter().map(|map| Some(explained(map, cut(map, one_spread)?))));
+        let rule = cut_rule(lean, explained);
+        let sides = maps.par_iter().map(|map| {
+            // A constant map is all background.
+            let cut = cut(map, rule).unwrap_or(f32::INFINITY);
+            map.iter().map(|&value| value >= cut).collect()
+        });
+        (sides.collect(), rule)
     }
 
     fn map(&self, features: &Features) -> Vec<f32> {
@@ -229,6 +232,23 @@ fn train_students(
     (0..count).into_par_iter().map(train).collect()
 }
 
+/// The rule for maps that lean so far, and so much of whose variance their cuts explain.
+///
+/// Where sides overlap, heads know little of the foreground, whose scores then spread into those of
+/// the background. Where they are distinct, what lies between them is the border of objects, which
+/// would only be taken for spread. Small sides are found where both have one spread.
+fn cut_rule(lean: f64, explained: f64) -> CutRule {
+    let beta = (lean - UPRIGHT).clamp(0.0, 1.0);
+    let overlap = ((DISTINCT - explained) / (DISTINCT - OVERLAPPING)).clamp(0.0, 1.0);
+    CutRule { beta, alpha: (1.0 - beta) * overlap }
+}
+
+/// The mean of what is known of the maps of images; 0 if nothing is.
+fn mean_of(values: impl IndexedParallelIterator<Item = Option<f64>>) -> f64 {
+    let known: Vec<f64> = values.collect::<Vec<_>>().into_iter().flatten().collect();
+    known.iter().sum::<f64>() / known.len().max(1) as f64
+}
+
 /// The mean of vectors of one length.
 fn mean(vectors: impl Iterator<Item = Vec<f32>>) -> Vec<f32> {
     let mut count = 0.0_f32;
@@ -253,6 +273,23 @@ mod tests {
         let right = LinearMask { weights: vec![0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 0.0] };
         assert!(!prefers_background(&right, &data, 1));
         assert!(prefers_background(&right.opposite(), &data, 1));
+    }
+
+    #[test]
+    fn small_sides_and_distinct_ones_have_one_spread() {
+        let close = |rule: CutRule, beta: f64, alpha: f64| {
+            (rule.beta - beta).abs() < 1e-12 && (rule.alpha - alpha).abs() < 1e-12
+        };
+        assert!(close(cut_rule(0.0, 0.7), 0.0, 1.0));
+        assert!(close(cut_rule(0.7, 0.75), 0.2, 0.8 * 0.5));
+        assert!(close(cut_rule(1.5, 0.6), 1.0, 0.0));
+        assert!(close(cut_rule(-2.0, 0.9), 0.0, 0.0));
+    }
+
+    #[test]
+    fn what_is_not_known_of_an_image_does_not_count() {
+        assert_eq!(mean_of([Some(1.0), None, Some(3.0)].into_par_iter()), 2.0);
+        assert_eq!(mean_of([None].into_par_iter()), 0.0);
     }
 
     #[test]

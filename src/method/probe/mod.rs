@@ -35,7 +35,7 @@ mod vector;
 mod views;
 
 pub(crate) use self::{
-    arrays::MASKED,
+    arrays::{ALPHA, BETA, MASKED},
     cells::ImageCells,
     class_head::{ClassHead, Descriptors},
     descriptor::HIGHEST,

@@ -19,6 +19,7 @@ use crate::{
         tiles::{LargeImage, SoftMask, Tile, Tiling, tiles},
     },
     model::resnet::Resnet,
+    stats::CutRule,
 };
 
 /// Pixels between cells of the last stage: windows that start at multiples of it are aligned.
@@ -108,14 +109,15 @@ impl Probe {
 
     /// How the soft mask comes about and is cut, for the protocol of a report.
     pub(crate) fn mask_rule(&self) -> String {
+        let CutRule { beta, alpha } = self.mask_heads.cut_rule;
         let edges = match self.config.probe.refine {
             Refinement::None => "",
             Refinement::Edges => ", then snapped to edges of the colours",
         };
         format!(
             "odds of foreground, {} by the image's own discriminant and the rest by students, cut \
-             where they fall into two heaps (β = {:.2}), between 1 : e and e : 1{edges}",
-            self.config.probe.own_image, self.mask_heads.beta
+             where they fall into two heaps (β = {:.2}, α = {:.2}), between 1 : e and e : 1{edges}",
+            self.config.probe.own_image, beta, alpha
         )
     }
 
