@@ -136,16 +136,23 @@ def peer(folder, weights):
     smooth = lambda u, grid: gaussian_filter(u.reshape(grid), SIGMA).ravel()
     sigmoid = lambda u: 1 / (1 + np.exp(-np.clip(u, -30, 30)))
 
-    def cut(u, beta):
+    def cut(u, beta, alpha=0.0):
         counts, edges = np.histogram(u, 256)
         middle, p = (edges[1:] + edges[:-1]) / 2, counts / counts.sum()
         share, first, second = np.cumsum(p), np.cumsum(p * middle), np.cumsum(p * middle**2)
         rest = 1 - share
         usable = (share > 0.005) & (rest > 0.005)
         a, b = share.clip(1e-9), rest.clip(1e-9)
-        within = second[-1] - first**2 / a - (first[-1] - first) ** 2 / b
-        score = 0.5 * np.log(within.clip(1e-12)) - beta * (share * np.log(a) + rest * np.log(b))
+        within = (second[-1] - first**2 / a - (first[-1] - first) ** 2 / b).clip(1e-12)
+        sides = [second / a - (first / a) ** 2, (second[-1] - second) / b - ((first[-1] - first) / b) ** 2]
+        own = [part * np.log(np.maximum(v, within / 4)) for part, v in zip((a, b), sides)]
+        score = (1 - alpha) * 0.5 * np.log(within) + alpha * 0.5 * sum(own)
+        score -= beta * (share * np.log(a) + rest * np.log(b))
         return edges[np.where(usable, score, np.inf).argmin() + 1]
+
+    def between(u, side):
+        share = side.mean()
+        return share * (1 - share) * (u[side].mean() - u[~side].mean()) ** 2 / u.var()
 
     def discriminant(x, p):
         p = p[:, None]
@@ -182,13 +189,16 @@ def peer(folder, weights):
             of = lambda heads: np.mean([standardized(h(f)[:, 0].numpy()) for h in heads], 0)
             maps.append(smooth(sum(standardized(of(heads)) for heads in groups), grid))
         beta = float(np.clip(np.mean([skew(u) for u in maps]) - 0.5, 0, 1))
-        sides = []
+        sharpened = []
         for u, f, grid in zip(maps, z, grids):
             u, x = standardized(u), f.numpy()
             for _ in range(2):
                 odds = discriminant(x, sigmoid(4 * (u - cut(u, beta))))
                 u = standardized(u + smooth(standardized(odds), grid))
-            sides.append(u >= cut(u, beta))
+            sharpened.append(u)
+        explained = np.mean([between(u, u >= cut(u, beta)) for u in sharpened])
+        alpha = (1 - beta) * np.clip((0.8 - explained) / 0.1, 0, 1)
+        sides = [u >= cut(u, beta, alpha) for u in sharpened]
     first = students(sides, 0)
     with torch.no_grad():
         sides = []
