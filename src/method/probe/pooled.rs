@@ -86,10 +86,12 @@ impl LinearMask {
         let mut cells = vec![vec![0.0; rule.cells * data.dimensions]; batch];
         for _ in 0..rule.steps {
             stream.shuffle(&mut order);
-            for (&image, cells) in order.iter().zip(&mut cells) {
+            // Pooled while they are near the processor.
+            let pooled = order.iter().zip(&mut cells).map(|(&image, cells)| {
                 data.draw(image, &mut stream, cells);
-            }
-            let pooled: Vec<Pooled<'_>> = cells.iter().map(|cells| self.pool(cells)).collect();
+                self.pool(cells)
+            });
+            let pooled: Vec<Pooled<'_>> = pooled.collect();
             let labels = order[..batch].iter().map(|&image| data.labels[image]);
             let labels: Vec<usize> = labels.collect();
             let mut by_weights = vec![0.0; self.weights.len()];
