@@ -97,8 +97,8 @@ impl Error {
     }
 
     /// A dataset at `path` that cannot be used as it is.
-    pub(crate) fn data(path: &Path, problem: impl Into<String>, remedy: &str) -> Self {
-        Self::Data { path: path.to_owned(), problem: problem.into(), remedy: remedy.to_owned() }
+    pub(crate) fn data(path: &Path, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Data { path: path.to_owned(), problem: problem.into(), remedy: remedy.into() }
     }
 
     /// An image or mask at `path` that cannot be used.

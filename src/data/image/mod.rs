@@ -28,7 +28,6 @@ use std::path::Path;
 use image::{DynamicImage, RgbImage};
 
 pub(crate) use labels::Labels;
-pub(crate) use source::unusable;
 use source::{Source, guard};
 
 use crate::error::Result;

@@ -40,8 +40,8 @@ use serde::{Deserialize, Serialize};
 
 use self::builder::Builder;
 pub use self::path::is_image;
-use super::{Dataset, Split, mask::MaskRule, problem::refusal};
-use crate::error::Result;
+use super::{Dataset, Split, mask::MaskRule};
+use crate::error::{Error, Result};
 
 /// A way of arranging images, labels and masks on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,12 +113,12 @@ impl Dataset {
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         let path = path::absolute(path)?;
         if !path.exists() {
-            return Err(refusal(&path, "dataset does not exist", "check the path"));
+            return Err(Error::data(&path, "dataset does not exist", "check the path"));
         }
         let images = options.images.as_deref().map(path::absolute).transpose()?;
         if let Some(images) = images.as_ref().filter(|images| !images.is_dir()) {
             let remedy = "name an existing folder with `--images DIR`";
-            return Err(refusal(images, "there is no such folder of images", remedy));
+            return Err(Error::data(images, "there is no such folder of images", remedy));
         }
         let options = OpenOptions { images, ..options.clone() };
         let builder = match options.layout {

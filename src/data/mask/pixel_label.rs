@@ -6,8 +6,8 @@ use image::{DynamicImage, RgbImage};
 
 use super::MaskRule;
 use crate::{
-    data::image::{self as decode, Labels, unusable},
-    error::Result,
+    data::image::{self as decode, Labels},
+    error::{Error, Result},
 };
 
 /// What a mask file says about a pixel.
@@ -101,7 +101,7 @@ fn trimap(path: &Path, image: &DynamicImage) -> Result<Vec<PixelLabel>> {
         [3, 3, 3] => Ok(PixelLabel::Undecided),
         [value, ..] => {
             let problem = format!("trimap with the value {value}; there are only 1, 2 and 3");
-            Err(unusable(path, problem, "fix the file, or say what it is with `--mask-rule`"))
+            Err(Error::image(path, problem, "fix the file, or say what it is with `--mask-rule`"))
         }
     };
     colors(image).map(label).collect()
@@ -148,5 +148,5 @@ fn check_size(path: &Path, mask: &DynamicImage, (width, height): (u32, u32)) -> 
     } else {
         "a mask needs one pixel per image pixel; replace the mask or the image"
     };
-    Err(unusable(path, problem, remedy))
+    Err(Error::image(path, problem, remedy))
 }
