@@ -221,21 +221,16 @@ impl Builder {
         by: &Origin,
     ) -> Option<PathBuf> {
         let shown = path.display();
-        match self.files.find(path) {
+        let (kind, problem) = match self.files.find(path) {
             PathKind::File(file) => return Some(file),
             PathKind::OtherExtension(file) => {
                 self.other_extension.add(|| format!("`{shown}` → `{}`", path::name(&file)));
                 return Some(file);
             }
-            PathKind::Folder => {
-                let text = format!("{what} `{shown}` is a folder");
-                self.problem(by, ProblemKind::NotAFile, text);
-            }
-            PathKind::Missing => {
-                let text = format!("{what} `{shown}` does not exist");
-                self.problem(by, kind, text);
-            }
-        }
+            PathKind::Folder => (ProblemKind::NotAFile, "is a folder"),
+            PathKind::Missing => (kind, "does not exist"),
+        };
+        self.problem(by, kind, format!("{what} `{shown}` {problem}"));
         None
     }
 
