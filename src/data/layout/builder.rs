@@ -9,9 +9,8 @@ use std::{
 };
 
 use super::{
-    Layout,
+    Layout, finish,
     path::{self, Files, PathKind},
-    whole,
 };
 use crate::{
     data::{
@@ -269,7 +268,7 @@ impl Builder {
             return Err(Error::Dataset { path: self.root, problems });
         }
         let occurring = || self.samples.iter().map(|(_, class, _)| class.clone());
-        let classes = self.classes.take().unwrap_or_else(|| whole::in_order(occurring()));
+        let classes = self.classes.take().unwrap_or_else(|| finish::in_order(occurring()));
         let [train, valid, test] = self.labelled(&classes);
         let Self { layout, root, problems, mut notes, .. } = self;
         for (Tally { count, example }, what) in [
@@ -286,7 +285,7 @@ impl Builder {
         let mut dataset =
             Dataset { layout, root, classes, mask_rule, train, valid, test, notes, problems };
         if !told && mask_rule == MaskRule::NonZero {
-            whole::look_at_masks(&mut dataset);
+            finish::guess_mask_rule(&mut dataset);
         }
         let Tally { count, example } = self.unmasked;
         if count > 0 {
@@ -295,8 +294,8 @@ impl Builder {
                  `--method unet` learns from masks"
             ));
         }
-        whole::check_classes(&mut dataset);
-        whole::note_splits(&mut dataset);
+        finish::check_classes(&mut dataset);
+        finish::note_splits(&mut dataset);
         Ok(dataset)
     }
 

@@ -4,19 +4,19 @@
 //!
 //! ```text
 //! open ─▶ glas | cub | oxford_flowers | oxford_pets | voc | coco | folders | folds | table | wsol
-//!   │          │ list files (list, mat)
-//!   ▼          │ where a path leads (path, search)
-//! lacking      ▼
-//!            builder ─▶ Dataset { samples, notes, problems }
+//!   │               │ list files (list, mat)
+//!   ▼               │ where a path leads (path, search)
+//! unrecognized      ▼
+//!                 builder ─▶ finish ─▶ Dataset { samples, notes, problems }
 //! ```
 
 mod builder;
 mod coco;
 mod cub;
+mod finish;
 mod folders;
 mod folds;
 mod glas;
-mod lacking;
 mod list;
 mod mat;
 mod oxford_flowers;
@@ -26,8 +26,8 @@ mod search;
 mod table;
 #[cfg(test)]
 pub(crate) mod tree;
+mod unrecognized;
 mod voc;
-mod whole;
 mod wsol;
 
 use std::{
@@ -122,13 +122,12 @@ impl Dataset {
         }
         let options = OpenOptions { images, ..options.clone() };
         let builder = match options.layout {
-            Some(layout) => {
-                read(layout, &path, &options).ok_or_else(|| lacking::one(&path, layout))?
-            }
+            Some(layout) => read(layout, &path, &options)
+                .ok_or_else(|| unrecognized::as_layout(&path, layout))?,
             None => Layout::ALL
                 .into_iter()
                 .find_map(|layout| read(layout, &path, &options))
-                .ok_or_else(|| lacking::every(&path))?,
+                .ok_or_else(|| unrecognized::as_any(&path))?,
         };
         builder.finish(options.mask_rule)
     }

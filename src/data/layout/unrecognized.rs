@@ -6,7 +6,7 @@ use super::{Layout, path, table};
 use crate::{data::problem::quoted, error::Error};
 
 /// `path` was said to have a layout that it does not have.
-pub(super) fn one(path: &Path, layout: Layout) -> Error {
+pub(super) fn as_layout(path: &Path, layout: Layout) -> Error {
     if let (Layout::Table, Some(error)) = (layout, other_columns(path)) {
         return error;
     }
@@ -31,7 +31,7 @@ fn other_columns(path: &Path) -> Option<Error> {
 }
 
 /// None of the layouts is that of the dataset at `path`.
-pub(super) fn every(path: &Path) -> Error {
+pub(super) fn as_any(path: &Path) -> Error {
     if path.is_file()
         && let Some(error) = other_columns(path)
     {
