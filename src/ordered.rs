@@ -1,4 +1,7 @@
 //! Work done by several threads, handed over in order.
+//!
+//! Not `rayon`, whose results come in order only when all of them are there, so that nothing bounds
+//! how many wait.
 
 use std::{
     collections::VecDeque,
@@ -103,9 +106,9 @@ impl<J, T> Ordered<J, T> {
     }
 
     /// Waits for the next result, but no longer than this; whether it would come at once now.
-    pub(crate) fn wait(&mut self, patience: Duration) -> bool {
+    pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
         if let (None, Some(result)) = (&self.next, self.begun.front()) {
-            self.next = result.recv_timeout(patience).ok();
+            self.next = result.recv_timeout(timeout).ok();
         }
         self.next.is_some() || self.begun.is_empty()
     }
@@ -266,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_ends_with_a_result_or_with_patience_and_dropping_waits_for_nobody() {
+    fn waiting_ends_with_a_result_or_with_timeout_and_dropping_waits_for_nobody() {
         let (release, gate) = channel::<()>();
         let gate = Mutex::new(gate);
         let work = move |()| gate.lock().unwrap().recv().is_ok();

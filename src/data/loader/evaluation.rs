@@ -85,7 +85,7 @@ pub fn prefetch(
 }
 
 /// How often a wish to stop is asked for while an image is waited for.
-const PATIENCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl<T: Send + 'static> EvalImages<T> {
     fn ahead(
@@ -104,7 +104,7 @@ impl<T: Send + 'static> EvalImages<T> {
     /// A file that takes long to decode must not keep a wish to stop waiting.
     pub fn next_unless(&mut self, stop: impl Fn() -> bool) -> Option<Result<T>> {
         while !stop() {
-            if self.0.wait(PATIENCE) {
+            if self.0.wait(POLL_INTERVAL) {
                 return self.next();
             }
         }

@@ -212,8 +212,8 @@ pub struct Epoch<B = Batch> {
 
 impl<B> Epoch<B> {
     /// Waits for the images of the next batch, but no longer than this; whether they are there.
-    pub fn wait(&mut self, patience: Duration) -> bool {
-        let end = Instant::now() + patience;
+    pub fn wait(&mut self, timeout: Duration) -> bool {
+        let end = Instant::now() + timeout;
         let wanted = self.batches.front().map_or(0, Vec::len);
         while self.arrived.len() < wanted {
             if !self.images.wait(end.saturating_duration_since(Instant::now())) {

@@ -1,4 +1,6 @@
 //! Masks that a list draws instead of naming files: polygons and run lengths, as COCO has them.
+//!
+//! Drawn by us, since what a hostile list may have drawn must be bounded.
 
 use std::{path::Path, sync::Arc};
 
