@@ -32,10 +32,6 @@ pub enum Error {
     #[error("{}", one_per_line(&format!("unusable dataset `{}`", .path.display()), .problems))]
     Dataset { path: PathBuf, problems: Vec<String> },
 
-    /// A row of a list file does not describe a usable sample.
-    #[error("{}:{line}: {reason}", .path.display())]
-    Row { path: PathBuf, line: usize, reason: String },
-
     /// An image or mask that cannot be used.
     #[error("{problem}: `{}`\nhint: {remedy}", .path.display())]
     Image { path: PathBuf, problem: String, remedy: String },
