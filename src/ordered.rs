@@ -25,8 +25,8 @@ use std::{
 pub(crate) struct Ordered<J, T> {
     waiting: VecDeque<J>,
     window: usize,
-    /// To the workers: jobs, each with where its result is to be sent.
-    jobs: Sender<(J, Sender<thread::Result<T>>)>,
+    /// To the workers.
+    jobs: Sender<Task<J, T>>,
     /// From the workers: the results of the jobs begun, in their order.
     begun: VecDeque<Receiver<thread::Result<T>>>,
     /// The next result, if it was waited for and not taken yet.
@@ -34,10 +34,13 @@ pub(crate) struct Ordered<J, T> {
     stopped: Arc<AtomicBool>,
 }
 
+/// A job, and where its result is to be sent.
+type Task<J, T> = (J, Sender<thread::Result<T>>);
+
 /// The jobs of an [`Ordered`], as its workers see them.
 #[derive(Debug)]
 struct Worker<J, T> {
-    jobs: Arc<Mutex<Receiver<(J, Sender<thread::Result<T>>)>>>,
+    jobs: Arc<Mutex<Receiver<Task<J, T>>>>,
     stopped: Arc<AtomicBool>,
 }
 

@@ -206,9 +206,11 @@ pub struct Epoch<B = Batch> {
     images: Ordered<usize, Result<Prepared>>,
     /// Images of the next batch that were waited for.
     arrived: Vec<Result<Prepared>>,
-    /// Makes of images and labels what is learned from.
-    complete: Box<dyn Fn(&Source, Batch) -> Result<B>>,
+    complete: Box<Complete<B>>,
 }
+
+/// Makes of images and labels what is learned from.
+type Complete<B> = dyn Fn(&Source, Batch) -> Result<B>;
 
 impl<B> Epoch<B> {
     /// Waits for the images of the next batch, but no longer than this; whether they are there.
