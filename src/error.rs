@@ -32,10 +32,6 @@ pub enum Error {
     #[error("{}", one_per_line(&format!("unusable dataset `{}`", .path.display()), .problems))]
     Dataset { path: PathBuf, problems: Vec<String> },
 
-    /// A row of a list file does not describe a usable sample.
-    #[error("{}:{line}: {reason}", .path.display())]
-    Row { path: PathBuf, line: usize, reason: String },
-
     /// An image or mask that cannot be used.
     #[error("{problem}: `{}`\nhint: {remedy}", .path.display())]
     Image { path: PathBuf, problem: String, remedy: String },
@@ -97,8 +93,8 @@ impl Error {
     }
 
     /// A dataset at `path` that cannot be used as it is.
-    pub(crate) fn data(path: &Path, problem: impl Into<String>, remedy: &str) -> Self {
-        Self::Data { path: path.to_owned(), problem: problem.into(), remedy: remedy.to_owned() }
+    pub(crate) fn data(path: &Path, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Data { path: path.to_owned(), problem: problem.into(), remedy: remedy.into() }
     }
 
     /// An image or mask at `path` that cannot be used.

@@ -1,9 +1,17 @@
 //! Work done by several threads, handed over in order.
+//!
+//! Not `rayon`, whose results come in order only when all of them are there, so that nothing bounds
+//! how many wait.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    collections::VecDeque,
+    iter,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc::{Receiver, Sender, channel},
+    },
     thread,
     time::Duration,
 };
@@ -11,54 +19,46 @@ use std::{
 /// Jobs under way in worker threads; an iterator over what came of them, in the order given.
 ///
 /// At most `window` results are begun and not yet taken, which bounds the memory. Results come
-/// in order, whichever thread finishes first. A panic in the work is handed over in place of its
-/// result. Dropping the queue stops the workers as soon as they finish the piece at hand.
+/// in order, whichever thread finishes first. A panic in the work goes on where its result is
+/// taken. Dropping the queue stops the workers as soon as they finish the job at hand.
 #[derive(Debug)]
 pub(crate) struct Ordered<J, T> {
-    shared: Arc<Shared<J, T>>,
-}
-
-/// Ends an [`Ordered`] early, from any thread.
-#[derive(Debug)]
-pub(crate) struct Stopper<J, T>(Arc<Shared<J, T>>);
-
-#[derive(Debug)]
-struct Shared<J, T> {
-    state: Mutex<State<J, T>>,
-    /// Told when a result arrives, or when everything ends.
-    arrived: Condvar,
-    /// Told when there may be something to begin, or when everything ends.
-    room: Condvar,
-    window: usize,
-}
-
-/// Jobs are numbered as they are given: those below `taken` are done with, those from `begun` on
-/// are waiting.
-#[derive(Debug)]
-struct State<J, T> {
     waiting: VecDeque<J>,
-    begun: usize,
-    taken: usize,
-    finished: BTreeMap<usize, thread::Result<T>>,
-    stopped: bool,
+    window: usize,
+    /// To the workers.
+    jobs: Sender<Task<J, T>>,
+    /// From the workers: the results of the jobs begun, in their order.
+    begun: VecDeque<Receiver<thread::Result<T>>>,
+    /// The next result, if it was waited for and not taken yet.
+    next: Option<thread::Result<T>>,
+    stopped: Arc<AtomicBool>,
+}
+
+/// A job, and where its result is to be sent.
+type Task<J, T> = (J, Sender<thread::Result<T>>);
+
+/// The jobs of an [`Ordered`], as its workers see them.
+#[derive(Debug)]
+struct Worker<J, T> {
+    jobs: Arc<Mutex<Receiver<Task<J, T>>>>,
+    stopped: Arc<AtomicBool>,
 }
 
 impl<J: Send + 'static, T: Send + 'static> Ordered<J, T> {
     /// Does all of the jobs ahead, in threads that nobody waits for.
     pub(crate) fn ahead(
-        jobs: impl IntoIterator<Item = J>,
+        jobs: Vec<J>,
         workers: usize,
         window: usize,
         work: impl Fn(J) -> T + Send + Sync + 'static,
     ) -> Self {
-        let waiting: VecDeque<J> = jobs.into_iter().collect();
-        let workers = workers.clamp(1, waiting.len().max(1));
-        let queue = Self::of(waiting, window);
         let work = Arc::new(work);
-        for _ in 0..workers {
-            let (shared, work) = (Arc::clone(&queue.shared), Arc::clone(&work));
-            thread::spawn(move || shared.run(&*work));
+        let (mut queue, threads) = Self::new(workers.clamp(1, jobs.len().max(1)), window);
+        for worker in threads {
+            let work = Arc::clone(&work);
+            thread::spawn(move || worker.run(&*work));
         }
+        jobs.into_iter().for_each(|job| queue.push(job));
         queue
     }
 }
@@ -74,12 +74,11 @@ impl<J: Send, T: Send> Ordered<J, T> {
         work: &(impl Fn(J) -> T + Sync),
         feed: impl FnOnce(&mut Self) -> R,
     ) -> R {
+        let (mut queue, threads) = Self::new(workers.max(1), window);
         // Moved into the scope, so that the workers are told when the feeding ends, however it does.
-        let mut queue = Self::of(VecDeque::new(), window);
         thread::scope(move |scope| {
-            for _ in 0..workers.max(1) {
-                let shared = Arc::clone(&queue.shared);
-                scope.spawn(move || shared.run(work));
+            for worker in threads {
+                scope.spawn(move || worker.run(work));
             }
             feed(&mut queue)
         })
@@ -87,135 +86,85 @@ impl<J: Send, T: Send> Ordered<J, T> {
 }
 
 impl<J, T> Ordered<J, T> {
-    fn of(waiting: VecDeque<J>, window: usize) -> Self {
+    fn new(workers: usize, window: usize) -> (Self, Vec<Worker<J, T>>) {
         assert!(window > 0, "no work could ever begin");
-        let finished = BTreeMap::new();
-        let state = State { waiting, begun: 0, taken: 0, finished, stopped: false };
-        let state = Mutex::new(state);
-        let (arrived, room) = (Condvar::new(), Condvar::new());
-        Self { shared: Arc::new(Shared { state, arrived, room, window }) }
+        let (jobs, receiver) = channel();
+        let (receiver, stopped) = (Arc::new(Mutex::new(receiver)), Arc::default());
+        let worker = || Worker { jobs: Arc::clone(&receiver), stopped: Arc::clone(&stopped) };
+        let threads = iter::repeat_with(worker).take(workers).collect();
+        let (waiting, begun) = (VecDeque::new(), VecDeque::new());
+        (Self { waiting, window, jobs, begun, next: None, stopped }, threads)
     }
 
     /// Gives a job to the next free worker.
-    pub(crate) fn push(&self, job: J) {
-        self.shared.lock().waiting.push_back(job);
-        self.shared.room.notify_one();
+    pub(crate) fn push(&mut self, job: J) {
+        self.waiting.push_back(job);
+        self.begin();
     }
 
     /// The next result if it is there, or has to be waited for since the window is full.
-    pub(crate) fn ready(&mut self) -> Option<thread::Result<T>> {
-        let is_full = {
-            let state = self.shared.lock();
-            state.given() - state.taken >= self.shared.window
-        };
+    pub(crate) fn ready(&mut self) -> Option<T> {
+        let is_full = self.begun.len() >= self.window;
         if is_full || self.wait(Duration::ZERO) { self.next() } else { None }
     }
 
     /// Waits for the next result, but no longer than this; whether it would come at once now.
-    pub(crate) fn wait(&self, patience: Duration) -> bool {
-        let outcome =
-            self.shared.arrived.wait_timeout_while(self.shared.lock(), patience, State::is_missing);
-        !outcome.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
+        if let (None, Some(result)) = (&self.next, self.begun.front()) {
+            self.next = result.recv_timeout(timeout).ok();
+        }
+        self.next.is_some() || self.begun.is_empty()
     }
 
-    /// A handle that can end this iterator while another thread waits for it.
-    pub(crate) fn stopper(&self) -> Stopper<J, T> {
-        Stopper(Arc::clone(&self.shared))
-    }
-}
-
-impl<J, T> Stopper<J, T> {
-    /// Lets no further work begin; whoever waits for a result gets none.
-    pub(crate) fn stop(&self) {
-        self.0.stop();
-    }
-}
-
-impl<J, T> State<J, T> {
-    fn given(&self) -> usize {
-        self.begun + self.waiting.len()
-    }
-
-    /// Whether the next result is yet to come.
-    fn is_missing(&mut self) -> bool {
-        !self.stopped && self.taken < self.given() && !self.finished.contains_key(&self.taken)
+    /// Hands on the jobs that fit into the window.
+    fn begin(&mut self) {
+        while self.begun.len() < self.window
+            && let Some(job) = self.waiting.pop_front()
+        {
+            let (sender, result) = channel();
+            self.jobs.send((job, sender)).expect("workers end after the queue");
+            self.begun.push_back(result);
+        }
     }
 }
 
-impl<J, T> Shared<J, T> {
-    /// What a worker does until it is stopped.
+impl<J, T> Worker<J, T> {
+    /// Works until the queue is gone.
     fn run(&self, work: &impl Fn(J) -> T) {
-        while let Some((number, job)) = self.begin() {
-            let result = catch_unwind(AssertUnwindSafe(|| work(job)));
-            self.lock().finished.insert(number, result);
-            self.arrived.notify_all();
+        let take = || self.jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        while let Ok((job, result)) = take() {
+            if self.stopped.load(Relaxed) {
+                return;
+            }
+            // If nobody waits for it any more, it is nobody's.
+            let _ = result.send(catch_unwind(AssertUnwindSafe(|| work(job))));
         }
-    }
-
-    /// Waits until there is a job that fits into the window.
-    fn begin(&self) -> Option<(usize, J)> {
-        let idle = |state: &mut State<J, T>| {
-            let is_full = state.begun >= state.taken + self.window;
-            !state.stopped && (is_full || state.waiting.is_empty())
-        };
-        let mut state =
-            self.room.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
-        if state.stopped {
-            return None;
-        }
-        let job = state.waiting.pop_front()?;
-        state.begun += 1;
-        Some((state.begun - 1, job))
-    }
-
-    fn stop(&self) {
-        self.lock().stopped = true;
-        self.arrived.notify_all();
-        self.room.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State<J, T>> {
-        // No code that can panic runs under the lock, so its contents are whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<J, T> Iterator for Ordered<J, T> {
-    type Item = thread::Result<T>;
+    type Item = T;
 
     /// Waits for the next result in order; none if everything given has been taken.
-    fn next(&mut self) -> Option<Self::Item> {
-        let Shared { arrived, room, .. } = &*self.shared;
-        let mut state = arrived
-            .wait_while(self.shared.lock(), State::is_missing)
-            .unwrap_or_else(PoisonError::into_inner);
-        if state.stopped {
-            return None;
-        }
-        let next = state.taken;
-        let result = state.finished.remove(&next)?;
-        state.taken += 1;
-        room.notify_all();
-        Some(result)
+    fn next(&mut self) -> Option<T> {
+        let result = self.begun.pop_front()?;
+        let answer = || result.recv().expect("a worker answers for every job");
+        let outcome = self.next.take().unwrap_or_else(answer);
+        self.begin();
+        Some(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }
 
 impl<J, T> Drop for Ordered<J, T> {
     fn drop(&mut self) {
         // Not waited for: a hostile file may take one of the workers a minute.
-        self.shared.stop();
+        self.stopped.store(true, Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        panic::resume_unwind,
-        sync::{
-            atomic::{AtomicUsize, Ordering::SeqCst},
-            mpsc::channel,
-        },
-    };
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
     use super::*;
 
@@ -226,10 +175,9 @@ mod tests {
                 thread::sleep(Duration::from_millis(5 * (job as u64 % 3)));
                 job
             };
-            let results: Vec<usize> = Ordered::ahead(0..20, workers, 5, early_ones_are_slow)
-                .map(Result::unwrap)
-                .collect();
-            assert_eq!(results, (0..20).collect::<Vec<_>>());
+            let jobs: Vec<usize> = (0..20).collect();
+            let results = Ordered::ahead(jobs.clone(), workers, 5, early_ones_are_slow);
+            assert_eq!(results.collect::<Vec<_>>(), jobs);
         }
     }
 
@@ -245,10 +193,10 @@ mod tests {
                 for job in 0..20 {
                     queue.push(job);
                     while let Some(outcome) = queue.ready() {
-                        outcomes.push(outcome.unwrap());
+                        outcomes.push(outcome);
                     }
                 }
-                outcomes.extend(queue.map(Result::unwrap));
+                outcomes.extend(queue);
             });
             assert_eq!(outcomes, (0..20).collect::<Vec<_>>());
         }
@@ -258,9 +206,10 @@ mod tests {
     fn no_more_than_the_window_is_begun_ahead() {
         let begun = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&begun);
-        let mut results = Ordered::ahead(0..100, 4, 3, move |_| counter.fetch_add(1, SeqCst));
+        let mut results =
+            Ordered::ahead(vec![(); 100], 4, 3, move |()| counter.fetch_add(1, SeqCst));
         for taken in 1..20 {
-            results.next().unwrap().unwrap();
+            results.next().unwrap();
             thread::sleep(Duration::from_millis(1));
             assert!(begun.load(SeqCst) <= taken + 3);
         }
@@ -284,9 +233,12 @@ mod tests {
 
     #[test]
     fn a_panic_is_handed_over_and_the_rest_goes_on() {
-        let results = Ordered::ahead(0..3, 2, 2, |job| assert_ne!(job, 1, "job one is bad"));
-        let outcomes: Vec<bool> = results.map(|result| result.is_ok()).collect();
+        let mut results =
+            Ordered::ahead(vec![0, 1, 2], 2, 2, |job| assert_ne!(job, 1, "job one is bad"));
+        let mut next = || catch_unwind(AssertUnwindSafe(|| results.next().unwrap()));
+        let outcomes: Vec<bool> = (0..3).map(|_| next().is_ok()).collect();
         assert_eq!(outcomes, [true, false, true]);
+        assert!(results.next().is_none());
     }
 
     #[test]
@@ -295,7 +247,7 @@ mod tests {
         let work = |job: u8| assert_ne!(job, 2, "job two is bad");
         Ordered::fed(2, 8, &work, |queue| {
             (0..5).for_each(|job| queue.push(job));
-            queue.for_each(|outcome| outcome.unwrap_or_else(|panic| resume_unwind(panic)));
+            queue.for_each(drop);
         });
     }
 
@@ -303,7 +255,8 @@ mod tests {
     fn dropping_early_begins_nothing_more() {
         let begun = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&begun);
-        let mut results = Ordered::ahead(0..1000, 2, 4, move |_| counter.fetch_add(1, SeqCst));
+        let mut results =
+            Ordered::ahead(vec![(); 1000], 2, 4, move |()| counter.fetch_add(1, SeqCst));
         results.next();
         drop(results);
         assert!(begun.load(SeqCst) <= 5);
@@ -319,29 +272,15 @@ mod tests {
     }
 
     #[test]
-    fn waiting_ends_with_a_result_or_with_patience_and_dropping_waits_for_nobody() {
+    fn waiting_ends_with_a_result_or_with_timeout_and_dropping_waits_for_nobody() {
         let (release, gate) = channel::<()>();
         let gate = Mutex::new(gate);
-        let work = move |_| gate.lock().unwrap().recv().is_ok();
-        let mut results = Ordered::ahead(0..2, 1, 1, work);
+        let work = move |()| gate.lock().unwrap().recv().is_ok();
+        let mut results = Ordered::ahead(vec![(); 2], 1, 1, work);
         assert!(!results.wait(Duration::from_millis(10)));
         release.send(()).unwrap();
         assert!(results.wait(Duration::from_secs(60)) && results.next().is_some());
         // The worker is stuck in its second piece, and this returns all the same.
         drop(results);
-    }
-
-    #[test]
-    fn stopping_frees_whoever_waits() {
-        let (release, gate) = channel::<()>();
-        let gate = Mutex::new(gate);
-        let work = move |_| gate.lock().unwrap().recv().is_ok();
-        let mut results = Ordered::ahead(0..1, 1, 1, work);
-        let stopper = results.stopper();
-        let waiter = thread::spawn(move || (results.next().is_none(), results));
-        thread::sleep(Duration::from_millis(10));
-        stopper.stop();
-        release.send(()).unwrap();
-        assert!(waiter.join().unwrap().0);
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     layout::Layout,
     mask::{MaskRule, Outlines},
-    problem::{self, Problem, quoted, refusal},
+    problem::{self, Problem, quoted},
 };
 use crate::error::{Error, Result};
 
@@ -149,7 +149,7 @@ impl Dataset {
                  {known}"
             );
             let remedy = "leave these images out, or call their classes as the run does";
-            return Err(refusal(&self.root, problem, remedy));
+            return Err(Error::data(&self.root, problem, remedy));
         }
         for sample in self.train.iter_mut().chain(self.valid.iter_mut()).chain(self.test.iter_mut())
         {

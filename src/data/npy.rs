@@ -9,7 +9,8 @@
 //! | shape with further axes of length 1 | without them |
 //!
 //! Files are not trusted: the header is bounded, and memory is only taken for as
-//! many values as the file really holds. Whether the numbers are scores is for
+//! many values as the file really holds. It is ours since crates (`npyz`, `ndarray-npy`) bring a
+//! parser of Python literals or an array library, for two-dimensional floats. Whether the numbers are scores is for
 //! [`ScoreMap`](crate::metrics::ScoreMap) to check.
 
 use std::{
@@ -19,7 +20,6 @@ use std::{
 
 use half::f16;
 
-use super::image::unusable;
 use crate::{
     error::{Error, Result},
     regular,
@@ -68,7 +68,7 @@ pub fn read(path: &Path, max_megapixels: u32) -> Result<Map> {
     decode(io::BufReader::new(file), size, max_megapixels).map_err(|problem| {
         let problem = format!("unusable score map ({problem})");
         let remedy = "save it with `np.save`, as a C-ordered float array of shape (height, width)";
-        unusable(path, problem, remedy)
+        Error::image(path, problem, remedy)
     })
 }
 
@@ -76,17 +76,19 @@ fn decode(mut file: impl Read, size: u64, max_megapixels: u32) -> Result<Map, St
     let (length, prefix) = header_length(&mut file)?;
     let mut text = vec![0; length];
     file.read_exact(&mut text).map_err(ended)?;
-    let Header { dtype, height, width } = parse_header(&String::from_utf8_lossy(&text))?;
+    let text = String::from_utf8_lossy(&text);
+    let Header { dtype, height, width } = parse_header(&text)?;
 
     let area = height.checked_mul(width).ok_or("its shape is impossible")?;
     if area as u64 > u64::from(max_megapixels) * 1_000_000 {
         return Err(format!("{width}×{height} is over the limit of {max_megapixels} megapixels"));
     }
-    let (promised, held) = ((area * dtype.size()) as u64, size.saturating_sub(prefix));
+    let length = area * size_of_number(dtype)?;
+    let (promised, held) = (length as u64, size.saturating_sub(prefix));
     if promised != held {
         return Err(format!("its header promises {promised} bytes but it holds {held}"));
     }
-    let mut bytes = vec![0; area * dtype.size()];
+    let mut bytes = vec![0; length];
     file.read_exact(&mut bytes).map_err(ended)?;
     Ok(Map { width, height, values: numbers(&bytes, dtype) })
 }
@@ -119,17 +121,25 @@ fn ended(error: io::Error) -> String {
     }
 }
 
-fn numbers(bytes: &[u8], dtype: Dtype) -> Vec<f32> {
+/// Bytes of a number of a type; the problem if such numbers are no scores.
+fn size_of_number(dtype: &str) -> Result<usize, String> {
     match dtype {
-        Dtype::Bool => bytes.iter().map(|&byte| f32::from(u8::from(byte != 0))).collect(),
-        Dtype::Uint8 => bytes.iter().map(|&byte| f32::from(byte) / 255.0).collect(),
-        Dtype::Float { bytes: 2, big_endian } => {
-            each(bytes, big_endian, |bytes| f16::from_le_bytes(bytes).to_f32())
-        }
-        Dtype::Float { bytes: 4, big_endian } => each(bytes, big_endian, f32::from_le_bytes),
-        Dtype::Float { big_endian, .. } => {
-            each(bytes, big_endian, |bytes| f64::from_le_bytes(bytes) as f32)
-        }
+        "|b1" | "?" | "|u1" | "u1" | "<u1" | ">u1" => Ok(1),
+        "<f2" | ">f2" => Ok(2),
+        "<f4" | ">f4" => Ok(4),
+        "<f8" | ">f8" => Ok(8),
+        _ => Err(format!("numbers of type `{dtype}` are no scores")),
+    }
+}
+
+fn numbers(bytes: &[u8], dtype: &str) -> Vec<f32> {
+    let big_endian = dtype.starts_with('>');
+    match dtype.trim_start_matches(['<', '>', '|']) {
+        "b1" | "?" => bytes.iter().map(|&byte| f32::from(u8::from(byte != 0))).collect(),
+        "u1" => bytes.iter().map(|&byte| f32::from(byte) / 255.0).collect(),
+        "f2" => each(bytes, big_endian, |bytes| f16::from_le_bytes(bytes).to_f32()),
+        "f4" => each(bytes, big_endian, f32::from_le_bytes),
+        _ => each(bytes, big_endian, |bytes| f64::from_le_bytes(bytes) as f32),
     }
 }
 
@@ -151,48 +161,16 @@ pub(super) fn each<const N: usize, T>(
 
 /// What the data looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Header {
-    dtype: Dtype,
+struct Header<'a> {
+    /// The type of the numbers: byte order, kind and bytes, as in `<f4`.
+    dtype: &'a str,
     height: usize,
     width: usize,
 }
 
-/// What one number looks like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Dtype {
-    Bool,
-    Uint8,
-    Float { bytes: usize, big_endian: bool },
-}
-
-impl Dtype {
-    /// Length of one number in bytes.
-    fn size(self) -> usize {
-        match self {
-            Self::Bool | Self::Uint8 => 1,
-            Self::Float { bytes, .. } => bytes,
-        }
-    }
-
-    fn named(name: &str) -> Result<Self, String> {
-        let float = |bytes, big_endian| Ok(Self::Float { bytes, big_endian });
-        match name {
-            "|b1" | "?" => Ok(Self::Bool),
-            "|u1" | "u1" | "<u1" | ">u1" => Ok(Self::Uint8),
-            "<f2" => float(2, false),
-            ">f2" => float(2, true),
-            "<f4" => float(4, false),
-            ">f4" => float(4, true),
-            "<f8" => float(8, false),
-            ">f8" => float(8, true),
-            _ => Err(format!("numbers of type `{name}` are no scores")),
-        }
-    }
-}
-
 /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, in any order.
-fn parse_header(text: &str) -> Result<Header, String> {
-    let dtype = Dtype::named(quoted(value(text, "descr")?)?)?;
+fn parse_header(text: &str) -> Result<Header<'_>, String> {
+    let dtype = quoted(value(text, "descr")?)?;
     let (height, width) = plane(&shape(value(text, "shape")?)?)?;
     let order = value(text, "fortran_order")?;
     if order.starts_with("True") && height > 1 && width > 1 {
@@ -340,8 +318,7 @@ mod tests {
 
     #[test]
     fn keys_may_come_in_any_order_and_spacing() {
-        let expected =
-            Header { dtype: Dtype::Float { bytes: 8, big_endian: false }, height: 2, width: 30 };
+        let expected = Header { dtype: "<f8", height: 2, width: 30 };
         for text in [
             "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 30), }",
             "{\"shape\":(1,2,30,1),\"fortran_order\" : False,\"descr\" :\"<f8\"}",

@@ -5,10 +5,10 @@ use std::path::Path;
 use image::DynamicImage;
 
 use super::{
-    image::{read, unusable},
+    image::read,
     npy::{self, Map},
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Reads one probability per pixel: a grey picture (black is 0, white is 1) or a `.npy` array.
 pub fn read_map(path: &Path, max_megapixels: u32) -> Result<Map> {
@@ -31,7 +31,7 @@ fn greys(path: &Path, picture: DynamicImage) -> Result<Vec<u8>> {
     let pixels = picture.into_rgb8();
     if pixels.pixels().any(|pixel| pixel.0[0] != pixel.0[1] || pixel.0[0] != pixel.0[2]) {
         let problem = "coloured picture where a grey mask should be";
-        return Err(unusable(path, problem, "save it in grey, white where the object is"));
+        return Err(Error::image(path, problem, "save it in grey, white where the object is"));
     }
     Ok(pixels.pixels().map(|pixel| pixel.0[0]).collect())
 }

@@ -12,8 +12,6 @@ use std::{
 
 use serde::Serialize;
 
-use crate::error::Error;
-
 /// Something wrong with one file, row or class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -180,11 +178,6 @@ pub fn group<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> Vec<Problem
         groups.entry(kind).or_insert_with(first).count += 1;
     }
     groups.into_values().collect()
-}
-
-/// A dataset that cannot be used as it is, and what to do about it.
-pub(crate) fn refusal(path: &Path, problem: impl Into<String>, remedy: impl Into<String>) -> Error {
-    Error::Data { path: path.to_owned(), problem: problem.into(), remedy: remedy.into() }
 }
 
 /// Names as they stand in a sentence: `` `a`, `b` ``.

@@ -9,7 +9,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::problem::refusal;
 use crate::error::{Error, Result};
 
 /// Makes the folder `target` of what `fill` writes into the folder that it is given.
@@ -44,9 +43,9 @@ pub(super) fn is_vacant(path: &Path) -> Result<bool> {
 
 /// `.name.suffix` beside `name`: on the same file system, where renaming is one step.
 fn sibling(target: &Path, suffix: &str) -> Result<PathBuf> {
-    let name = target
-        .file_name()
-        .ok_or_else(|| refusal(target, "cannot make a folder of this name", "name a new folder"))?;
+    let name = target.file_name().ok_or_else(|| {
+        Error::data(target, "cannot make a folder of this name", "name a new folder")
+    })?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
     hidden.push(".");

@@ -13,11 +13,7 @@ mod features;
 mod maps;
 mod problems;
 
-use std::{
-    panic::resume_unwind,
-    path::{Path, PathBuf},
-    thread,
-};
+use std::path::{Path, PathBuf};
 
 pub use case::Case;
 use case::{Job, score};
@@ -107,8 +103,8 @@ pub fn evaluate<N: Send>(
     let mut problems = Problems::default();
     let workers = task.workers.max(1);
     Ordered::fed(workers, under_way(workers), &work, |scoring| {
-        let mut take = |outcome: thread::Result<Result<_>>, problems: &mut Problems| {
-            match outcome.unwrap_or_else(|panic| resume_unwind(panic)) {
+        let mut take = |outcome: Result<_>, problems: &mut Problems| {
+            match outcome {
                 Ok((summary, seen)) => {
                     evaluator.accumulate(summary);
                     keep(seen)?;

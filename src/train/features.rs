@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::{images_of, probe::open_backbone};
 use crate::{
     config::{ClassView, Config, ProbeConfig, Stage},
-    data::{Sample, image, loader::EvalImage, problem::refusal},
+    data::{Sample, loader::EvalImage},
     error::{Error, Result},
     method::probe::{ImageCells, ImageFeatures, StageMap, StageMaps, backbone},
     model::{
@@ -255,7 +255,7 @@ pub(super) fn features_of(
     let features = ImageFeatures::of(&maps, cells, config).ok_or_else(|| {
         let problem = "the features of the image are no numbers, or too large to be kept";
         let remedy = "give weights that were trained on such images, as ImageNet's are";
-        image::unusable(path, problem, remedy)
+        Error::image(path, problem, remedy)
     })?;
     maps.reuse();
     Ok(features)
@@ -334,7 +334,7 @@ impl Stored {
         );
         let remedy = "make them with the same settings, weights and version: only those that are \
                       missing are computed";
-        Err(refusal(folder, problem, remedy))
+        Err(Error::data(folder, problem, remedy))
     }
 
     /// Reads the features of a sample, by its place among those that [`Self::open`] was given.
@@ -370,5 +370,5 @@ fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> Error {
     let reason = reason.to_string();
     let reason = reason.lines().next().unwrap_or_default();
     let problem = format!("features that cannot be used ({reason})");
-    refusal(path, problem, "remove the file, and make its features again")
+    Error::data(path, problem, "remove the file, and make its features again")
 }

@@ -36,7 +36,7 @@ use crate::{
     config::{Config, Keep, Tie},
     data::{
         Dataset,
-        loader::{Batches as _, EvalImages, Supervision},
+        loader::{EvalImages, Supervision},
     },
     error::{Error, Result},
     method::{

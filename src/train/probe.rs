@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     config::{ClassView, Config},
-    data::{Dataset, Sample, Split, loader::EvalImage, problem::refusal},
-    error::Result,
+    data::{Dataset, Sample, Split, loader::EvalImage},
+    error::{Error, Result},
     method::{
         ImageValidation,
         probe::{
@@ -198,7 +198,7 @@ fn require_enough(dataset: &Dataset) -> Result<()> {
     }
     let problem = "fewer than two classes have two training images or more, so that nothing can be \
                    learned on some images and tested on others";
-    Err(refusal(&dataset.root, problem, "add images, or merge classes"))
+    Err(Error::data(&dataset.root, problem, "add images, or merge classes"))
 }
 
 /// How much of the training images is kept, and which of them are looked at: in random order, one
@@ -297,7 +297,7 @@ fn gather(features: &Features<'_>, observer: &mut dyn Observer) -> Result<Option
     if gathered.cells.dimensions == 0 {
         let problem = "the training images look the same everywhere, so there is nothing to learn";
         let remedy = "check the images, and the weights if others were given";
-        return Err(refusal(&dataset.root, problem, remedy));
+        return Err(Error::data(&dataset.root, problem, remedy));
     }
     Ok(Some(gathered))
 }

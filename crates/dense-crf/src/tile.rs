@@ -34,7 +34,7 @@ impl Params {
     /// Working memory, in bytes, that an image needs at most when done in one piece.
     ///
     /// Reached where no two pixels share a lattice point (noise); photographs need a third.
-    /// The caller's slices and the result come on top, and about a mebibyte per thread.
+    /// The caller's slices and the result come on top, and a few mebibytes per thread.
     ///
     /// ```
     /// # fn main() -> Result<(), dense_crf::Error> {

@@ -15,13 +15,10 @@ use image::RgbImage;
 pub use affine::Affine;
 pub use colour::ColourStep;
 
-use super::{
-    image::unusable,
-    preprocess::{Planes, Size, reflected_run},
-};
+use super::preprocess::{Planes, Size, reflected_run};
 use crate::{
     config::{AugmentConfig, PreprocessConfig},
-    error::Result,
+    error::{Error, Result},
     rng::Stream,
 };
 
@@ -140,7 +137,7 @@ pub fn check_crop(path: &Path, size: Size, preprocess: &PreprocessConfig) -> Res
     );
     let remedy = "raise `preprocess.upscale_short_side` or `preprocess.train_padding`, or lower \
                   `preprocess.crop`";
-    Err(unusable(path, problem, remedy))
+    Err(Error::image(path, problem, remedy))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::{path::Path, sync::mpsc, thread, time::Duration};
 
-use super::source::{guard, unusable};
+use super::source::guard;
 use crate::error::{Error, Result};
 
 /// Seconds that any file may take, and more for each megapixel that is allowed: a hundred
@@ -36,7 +36,7 @@ pub(super) fn within<T: Send + 'static>(
     in_parts(budget, |part| receive.recv_timeout(part).ok()).unwrap_or_else(|| {
         let problem = format!("image that takes more than {:.0} s to decode", budget.as_secs_f64());
         let remedy = "save it as PNG, or smaller; a higher `data.max_megapixels` allows more time";
-        Err(unusable(path, problem, remedy))
+        Err(Error::image(path, problem, remedy))
     })
 }
 

@@ -18,28 +18,20 @@ use super::{
 use crate::error::{Error, Result};
 
 /// The numbers of a label map as they are stored: palette indices, and grey of 1, 2 or 4 bits
-/// unscaled.
-#[derive(Debug)]
-pub(crate) struct Labels {
-    /// The numbers, upright; alpha means nothing.
-    pub(crate) image: DynamicImage,
-    /// Whether the compression keeps numbers as they are, unlike that of JPEG.
-    pub(crate) exact: bool,
-}
-
-impl Labels {
-    pub(crate) fn read(path: &Path, max_megapixels: u32) -> Result<Self> {
-        budget::within(budget::of(max_megapixels), path, move |path| {
-            let mut source = Source::open(path, max_megapixels)?;
-            let exact = source.keeps_numbers()?;
-            let image = match source.format {
-                ImageFormat::Png => source.png_labels()?,
-                ImageFormat::Bmp => source.bmp_labels()?,
-                _ => source.decode()?,
-            };
-            Ok(Self { image, exact })
-        })
-    }
+/// unscaled, upright; alpha means nothing.
+///
+/// Says beside whether the compression keeps numbers as they are, unlike that of JPEG.
+pub(crate) fn read_labels(path: &Path, max_megapixels: u32) -> Result<(DynamicImage, bool)> {
+    budget::within(budget::of(max_megapixels), path, move |path| {
+        let mut source = Source::open(path, max_megapixels)?;
+        let exact = source.keeps_numbers()?;
+        let image = match source.format {
+            ImageFormat::Png => source.png_labels()?,
+            ImageFormat::Bmp => source.bmp_labels()?,
+            _ => source.decode()?,
+        };
+        Ok((image, exact))
+    })
 }
 
 impl Source<'_> {

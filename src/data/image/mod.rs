@@ -27,8 +27,7 @@ use std::path::Path;
 
 use image::{DynamicImage, RgbImage};
 
-pub(crate) use labels::Labels;
-pub(crate) use source::unusable;
+pub(crate) use labels::read_labels;
 use source::{Source, guard};
 
 use crate::error::Result;

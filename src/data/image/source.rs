@@ -37,7 +37,7 @@ impl<'a> Source<'a> {
         let reader = reader.map_err(Error::file("read", path))?;
         let format = reader.format().ok_or_else(|| {
             let problem = "not an image in a supported format";
-            unusable(path, problem, "use PNG, JPEG, TIFF, BMP, WebP or GIF")
+            Error::image(path, problem, "use PNG, JPEG, TIFF, BMP, WebP or GIF")
         })?;
         let mut source = Self { path, format, file: reader.into_inner(), max_megapixels };
         if format == ImageFormat::WebP {
@@ -84,7 +84,7 @@ impl<'a> Source<'a> {
         is_complete: impl FnOnce(&mut BufReader<File>) -> io::Result<bool>,
     ) -> Result<()> {
         if !is_complete(&mut self.file).map_err(Error::file("read", self.path))? {
-            return Err(unusable(self.path, "image file ends early", COPY_AGAIN));
+            return Err(Error::image(self.path, "image file ends early", COPY_AGAIN));
         }
         self.file.rewind().map_err(Error::file("read", self.path))
     }
@@ -97,7 +97,7 @@ const COPY_AGAIN: &str = "the file is damaged; copy or download it again";
 /// Without this, one bad file among thousands would end a run without being named.
 pub(super) fn guard<T>(path: &Path, decode: impl FnOnce() -> Result<T>) -> Result<T> {
     panic::catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| {
-        Err(unusable(path, "image that its decoder cannot cope with", COPY_AGAIN))
+        Err(Error::image(path, "image that its decoder cannot cope with", COPY_AGAIN))
     })
 }
 
@@ -110,13 +110,13 @@ pub(super) fn check_size(
     let pixels = u64::from(width) * u64::from(height);
     if pixels == 0 {
         let problem = format!("image of {width}×{height} pixels");
-        return Err(unusable(path, problem, "replace the file"));
+        return Err(Error::image(path, problem, "replace the file"));
     }
     if pixels > u64::from(max_megapixels) * 1_000_000 {
         let problem = format!(
             "image of {width}×{height} pixels is above the limit of {max_megapixels} megapixels"
         );
-        return Err(unusable(path, problem, "shrink it, or raise `data.max_megapixels`"));
+        return Err(Error::image(path, problem, "shrink it, or raise `data.max_megapixels`"));
     }
     Ok(())
 }
@@ -132,7 +132,7 @@ fn check_density(path: &Path, (width, height): (u32, u32), length: u64) -> Resul
     }
     let problem =
         format!("file of {length} bytes that claims {width}×{height} pixels, too many to be true");
-    Err(unusable(path, problem, "if it is blank on purpose, save it as PNG"))
+    Err(Error::image(path, problem, "if it is blank on purpose, save it as PNG"))
 }
 
 /// Fewer pixels than this are filled in at once, whatever they cost.
@@ -144,7 +144,11 @@ const PIXELS_PER_BYTE: u64 = 1024;
 pub(super) fn pixels(path: &Path, mut decoder: impl ImageDecoder) -> Result<DynamicImage> {
     if matches!(decoder.color_type(), ColorType::Rgb32F | ColorType::Rgba32F) {
         // Their range is anyone's guess, so that any conversion might give white.
-        return Err(unusable(path, "image of floating-point pixels", "save it with 8 or 16 bits"));
+        return Err(Error::image(
+            path,
+            "image of floating-point pixels",
+            "save it with 8 or 16 bits",
+        ));
     }
     let orientation = decoder.orientation().map_err(undecodable(path))?;
     decoder.set_limits(memory_limit(decoder.total_bytes())).map_err(undecodable(path))?;
@@ -158,26 +162,23 @@ pub(super) fn undecodable(path: &Path) -> impl FnOnce(ImageError) -> Error {
     move |error| match error {
         ImageError::Unsupported(_) => {
             let problem = format!("unsupported kind of image ({error})");
-            unusable(path, problem, "save it as 8-bit PNG")
+            Error::image(path, problem, "save it as 8-bit PNG")
         }
         ImageError::Limits(_) => {
             let problem = format!("image asks for too much memory ({error})");
-            unusable(path, problem, "if it is sound, raise `data.max_megapixels`")
+            Error::image(path, problem, "if it is sound, raise `data.max_megapixels`")
         }
-        _ => unusable(path, format!("cannot decode image ({error})"), COPY_AGAIN),
+        _ => Error::image(path, format!("cannot decode image ({error})"), COPY_AGAIN),
     }
-}
-
-/// An image or mask that cannot be used, and what to do about it.
-pub(crate) fn unusable(path: &Path, problem: impl Into<String>, remedy: &str) -> Error {
-    Error::Image { path: path.to_owned(), problem: problem.into(), remedy: remedy.to_owned() }
 }
 
 fn missing(path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            unusable(path, "no such image file", "check the path, and that the copy is complete")
-        }
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::image(
+            path,
+            "no such image file",
+            "check the path, and that the copy is complete",
+        ),
         _ => Error::file("read", path)(error),
     }
 }
@@ -185,20 +186,20 @@ fn missing(path: &Path) -> impl FnOnce(io::Error) -> Error {
 /// Refuses what is not a file of a plausible length.
 fn check_file(path: &Path, metadata: &Metadata, max_megapixels: u32) -> Result<()> {
     if metadata.is_dir() {
-        return Err(unusable(path, "folder where an image file should be", "name a file"));
+        return Err(Error::image(path, "folder where an image file should be", "name a file"));
     }
     if !metadata.is_file() {
-        return Err(unusable(path, "not a regular file", "name an image file"));
+        return Err(Error::image(path, "not a regular file", "name an image file"));
     }
     if metadata.len() == 0 {
-        return Err(unusable(path, "empty file where an image should be", COPY_AGAIN));
+        return Err(Error::image(path, "empty file where an image should be", COPY_AGAIN));
     }
     // Some decoders read the whole file first. Eight bytes hold any pixel uncompressed.
     let most = u64::from(max_megapixels) * 8_000_000 + SPARE_BYTES as u64;
     if metadata.len() > most {
         let problem =
             format!("file of {} MB is larger than any image allowed", metadata.len() >> 20);
-        return Err(unusable(path, problem, "shrink it, or raise `data.max_megapixels`"));
+        return Err(Error::image(path, problem, "shrink it, or raise `data.max_megapixels`"));
     }
     Ok(())
 }

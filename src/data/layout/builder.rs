@@ -9,9 +9,8 @@ use std::{
 };
 
 use super::{
-    Layout,
+    Layout, finish,
     path::{self, Files, PathKind},
-    whole,
 };
 use crate::{
     data::{
@@ -221,21 +220,16 @@ impl Builder {
         by: &Origin,
     ) -> Option<PathBuf> {
         let shown = path.display();
-        match self.files.find(path) {
+        let (kind, problem) = match self.files.find(path) {
             PathKind::File(file) => return Some(file),
             PathKind::OtherExtension(file) => {
                 self.other_extension.add(|| format!("`{shown}` → `{}`", path::name(&file)));
                 return Some(file);
             }
-            PathKind::Folder => {
-                let text = format!("{what} `{shown}` is a folder");
-                self.problem(by, ProblemKind::NotAFile, text);
-            }
-            PathKind::Missing => {
-                let text = format!("{what} `{shown}` does not exist");
-                self.problem(by, kind, text);
-            }
-        }
+            PathKind::Folder => (ProblemKind::NotAFile, "is a folder"),
+            PathKind::Missing => (kind, "does not exist"),
+        };
+        self.problem(by, kind, format!("{what} `{shown}` {problem}"));
         None
     }
 
@@ -274,7 +268,7 @@ impl Builder {
             return Err(Error::Dataset { path: self.root, problems });
         }
         let occurring = || self.samples.iter().map(|(_, class, _)| class.clone());
-        let classes = self.classes.take().unwrap_or_else(|| whole::in_order(occurring()));
+        let classes = self.classes.take().unwrap_or_else(|| finish::in_order(occurring()));
         let [train, valid, test] = self.labelled(&classes);
         let Self { layout, root, problems, mut notes, .. } = self;
         for (Tally { count, example }, what) in [
@@ -291,7 +285,7 @@ impl Builder {
         let mut dataset =
             Dataset { layout, root, classes, mask_rule, train, valid, test, notes, problems };
         if !told && mask_rule == MaskRule::NonZero {
-            whole::look_at_masks(&mut dataset);
+            finish::guess_mask_rule(&mut dataset);
         }
         let Tally { count, example } = self.unmasked;
         if count > 0 {
@@ -300,8 +294,8 @@ impl Builder {
                  `--method unet` learns from masks"
             ));
         }
-        whole::check_classes(&mut dataset);
-        whole::note_splits(&mut dataset);
+        finish::check_classes(&mut dataset);
+        finish::note_splits(&mut dataset);
         Ok(dataset)
     }
 

@@ -93,7 +93,8 @@ fn read_encoding(builder: &mut Builder, file: &Path) -> Option<Vec<String>> {
     builder.readable(&Origin::file(file), parse_encoding(&text))
 }
 
-/// Reads `{name: code, …}` over any number of lines, or one `name: code` a line.
+/// Reads `{name: code, …}` over any number of lines, or one `name: code` a line: all that such a
+/// file holds of YAML.
 fn parse_encoding(text: &str) -> Result<Vec<String>, String> {
     let mut names = BTreeMap::new();
     let text = text.trim().trim_start_matches('{').trim_end_matches('}');

@@ -5,7 +5,7 @@
 //! data, padded to 8 bytes. An element may be deflated as a whole.
 //!
 //! Files are not trusted: every length is checked against what is left, and what
-//! is inflated is bounded.
+//! is inflated is bounded. No crate that is kept up does this without MATLAB's other types.
 
 use std::{collections::BTreeMap, io::Read, path::Path};
 
@@ -19,17 +19,7 @@ const MAX_FILE: u64 = 16 << 20;
 const MAX_INFLATED: u64 = 16 << 20;
 const HEADER: usize = 128;
 
-/// Types of elements.
-const INT8: u32 = 1;
-const UINT8: u32 = 2;
-const INT16: u32 = 3;
-const UINT16: u32 = 4;
-const INT32: u32 = 5;
-const UINT32: u32 = 6;
-const SINGLE: u32 = 7;
-const DOUBLE: u32 = 9;
-const INT64: u32 = 12;
-const UINT64: u32 = 13;
+/// Types of elements that hold others; those of numbers are told in [`Reader::array`].
 const MATRIX: u32 = 14;
 const COMPRESSED: u32 = 15;
 /// Classes of arrays that hold numbers, from `double` to `uint64`.
@@ -120,16 +110,16 @@ impl<'a> Reader<'a> {
         let name = String::from_utf8_lossy(name).into_owned();
         let big_endian = self.big_endian;
         let numbers = match kind {
-            INT8 => data.iter().map(|&byte| f64::from(byte.cast_signed())).collect(),
-            UINT8 => data.iter().map(|&byte| f64::from(byte)).collect(),
-            INT16 => each(data, big_endian, |bytes| f64::from(i16::from_le_bytes(bytes))),
-            UINT16 => each(data, big_endian, |bytes| f64::from(u16::from_le_bytes(bytes))),
-            INT32 => each(data, big_endian, |bytes| f64::from(i32::from_le_bytes(bytes))),
-            UINT32 => each(data, big_endian, |bytes| f64::from(u32::from_le_bytes(bytes))),
-            SINGLE => each(data, big_endian, |bytes| f64::from(f32::from_le_bytes(bytes))),
-            DOUBLE => each(data, big_endian, f64::from_le_bytes),
-            INT64 => each(data, big_endian, |bytes| i64::from_le_bytes(bytes) as f64),
-            UINT64 => each(data, big_endian, |bytes| u64::from_le_bytes(bytes) as f64),
+            1 => data.iter().map(|&byte| f64::from(byte.cast_signed())).collect(),
+            2 => data.iter().map(|&byte| f64::from(byte)).collect(),
+            3 => each(data, big_endian, |bytes| f64::from(i16::from_le_bytes(bytes))),
+            4 => each(data, big_endian, |bytes| f64::from(u16::from_le_bytes(bytes))),
+            5 => each(data, big_endian, |bytes| f64::from(i32::from_le_bytes(bytes))),
+            6 => each(data, big_endian, |bytes| f64::from(u32::from_le_bytes(bytes))),
+            7 => each(data, big_endian, |bytes| f64::from(f32::from_le_bytes(bytes))),
+            9 => each(data, big_endian, f64::from_le_bytes),
+            12 => each(data, big_endian, |bytes| i64::from_le_bytes(bytes) as f64),
+            13 => each(data, big_endian, |bytes| u64::from_le_bytes(bytes) as f64),
             _ => return Err(format!("holds numbers of unknown type {kind}")),
         };
         Ok(Some((name, numbers)))
@@ -176,11 +166,12 @@ mod tests {
     fn a_file_in_the_other_byte_order_is_read() {
         let mut file = vec![0; 126];
         file.extend(b"MI");
+        let [int8, uint16, int32, uint32] = [1, 4, 5, 6];
         let array: Vec<u32> = [
-            [UINT32, 8, 6, 0].as_slice(), // flags: class double
-            &[INT32, 8, 1, 1],            // dimensions
-            &[2 << 16 | INT8, u32::from_be_bytes(*b"id\0\0")],
-            &[UINT16, 2, 300 << 16, 0],
+            [uint32, 8, 6, 0].as_slice(), // flags: class double
+            &[int32, 8, 1, 1],            // dimensions
+            &[2 << 16 | int8, u32::from_be_bytes(*b"id\0\0")],
+            &[uint16, 2, 300 << 16, 0],
         ]
         .concat();
         let length = (array.len() * 4) as u32;

@@ -4,19 +4,19 @@
 //!
 //! ```text
 //! open ─▶ glas | cub | oxford_flowers | oxford_pets | voc | coco | folders | folds | table | wsol
-//!   │          │ list files (list, mat)
-//!   ▼          │ where a path leads (path, search)
-//! lacking      ▼
-//!            builder ─▶ Dataset { samples, notes, problems }
+//!   │               │ list files (list, mat)
+//!   ▼               │ where a path leads (path, search)
+//! unrecognized      ▼
+//!                 builder ─▶ finish ─▶ Dataset { samples, notes, problems }
 //! ```
 
 mod builder;
 mod coco;
 mod cub;
+mod finish;
 mod folders;
 mod folds;
 mod glas;
-mod lacking;
 mod list;
 mod mat;
 mod oxford_flowers;
@@ -26,8 +26,8 @@ mod search;
 mod table;
 #[cfg(test)]
 pub(crate) mod tree;
+mod unrecognized;
 mod voc;
-mod whole;
 mod wsol;
 
 use std::{
@@ -40,8 +40,8 @@ use serde::{Deserialize, Serialize};
 
 use self::builder::Builder;
 pub use self::path::is_image;
-use super::{Dataset, Split, mask::MaskRule, problem::refusal};
-use crate::error::Result;
+use super::{Dataset, Split, mask::MaskRule};
+use crate::error::{Error, Result};
 
 /// A way of arranging images, labels and masks on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,22 +113,21 @@ impl Dataset {
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         let path = path::absolute(path)?;
         if !path.exists() {
-            return Err(refusal(&path, "dataset does not exist", "check the path"));
+            return Err(Error::data(&path, "dataset does not exist", "check the path"));
         }
         let images = options.images.as_deref().map(path::absolute).transpose()?;
         if let Some(images) = images.as_ref().filter(|images| !images.is_dir()) {
             let remedy = "name an existing folder with `--images DIR`";
-            return Err(refusal(images, "there is no such folder of images", remedy));
+            return Err(Error::data(images, "there is no such folder of images", remedy));
         }
         let options = OpenOptions { images, ..options.clone() };
         let builder = match options.layout {
-            Some(layout) => {
-                read(layout, &path, &options).ok_or_else(|| lacking::one(&path, layout))?
-            }
+            Some(layout) => read(layout, &path, &options)
+                .ok_or_else(|| unrecognized::as_layout(&path, layout))?,
             None => Layout::ALL
                 .into_iter()
                 .find_map(|layout| read(layout, &path, &options))
-                .ok_or_else(|| lacking::every(&path))?,
+                .ok_or_else(|| unrecognized::as_any(&path))?,
         };
         builder.finish(options.mask_rule)
     }

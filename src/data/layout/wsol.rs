@@ -33,14 +33,15 @@ struct Listed {
     row: Row,
     split: Split,
     label: String,
-    places: Vec<Localization>,
+    place: Place,
 }
 
-/// A row of `localization.txt`.
-#[derive(Clone)]
-enum Localization {
-    Box(PixelBox),
-    Mask { mask: String, ignore: String },
+/// What `localization.txt` says about one image, with paths as they are written there.
+#[derive(Default, Clone, PartialEq)]
+struct Place {
+    boxes: Vec<PixelBox>,
+    masks: Vec<String>,
+    ignore: String,
 }
 
 pub(super) fn read(path: &Path, options: &OpenOptions) -> Option<Builder> {
@@ -74,7 +75,7 @@ fn merge(listed: &mut Vec<Listed>, found: Vec<Listed>) {
         valid.map(|(at, known)| (known.row.get(0).to_owned(), at)).collect();
     for new in found {
         match index.get(new.row.get(0)) {
-            Some(&at) if listed[at].places.is_empty() => listed[at].places = new.places,
+            Some(&at) if listed[at].place == Place::default() => listed[at].place = new.place,
             Some(_) => {}
             None => listed.push(new),
         }
@@ -88,60 +89,59 @@ fn read_folder(builder: &mut Builder, folder: &Path, split: Split) -> Vec<Listed
     let places = read_localizations(builder, &folder.join("localization.txt"));
     let listed = |row: Row| {
         let label = label_of.get(row.get(0)).copied().unwrap_or_default().to_owned();
-        let places = places.get(row.get(0)).cloned().unwrap_or_default();
-        Listed { row, split, label, places }
+        let place = places.get(row.get(0)).cloned().unwrap_or_default();
+        Listed { row, split, label, place }
     };
     let ids = list::separated(builder, &folder.join("image_ids.txt"), b',', b'"');
     ids.into_iter().map(listed).collect()
 }
 
-fn read_localizations(builder: &mut Builder, list: &Path) -> BTreeMap<String, Vec<Localization>> {
-    let mut places: BTreeMap<String, Vec<Localization>> = BTreeMap::new();
+fn read_localizations(builder: &mut Builder, list: &Path) -> BTreeMap<String, Place> {
+    let mut places: BTreeMap<String, Place> = BTreeMap::new();
     if !list.is_file() {
         return places;
     }
     for row in list::separated(builder, list, b',', b'"') {
-        match parse_localization(&row) {
-            Some(place) => places.entry(row.get(0).to_owned()).or_default().push(place),
-            None => {
-                let text = "expected `image,x0,y0,x1,y1` or `image,mask,ignore`";
-                builder.problem(&row.origin, ProblemKind::BadRow, text);
-            }
+        let place = places.entry(row.get(0).to_owned()).or_default();
+        if place.add(&row).is_none() {
+            let text = "expected `image,x0,y0,x1,y1` or `image,mask,ignore`";
+            builder.problem(&row.origin, ProblemKind::BadRow, text);
         }
     }
     places
 }
 
-fn parse_localization(row: &Row) -> Option<Localization> {
-    match &row.fields[1..] {
-        [mask] | [mask, _] if !mask.is_empty() => {
-            Some(Localization::Mask { mask: mask.clone(), ignore: row.get(2).to_owned() })
+impl Place {
+    /// Adds a row; nothing if it is not one of a box or a mask.
+    fn add(&mut self, row: &Row) -> Option<()> {
+        match &row.fields[1..] {
+            [mask] | [mask, _] if !mask.is_empty() => {
+                self.masks.push(mask.clone());
+                if !row.get(2).is_empty() {
+                    row.get(2).clone_into(&mut self.ignore);
+                }
+            }
+            [_, _, _, _] => {
+                let corner = |at: usize| row.get(at).parse().ok().filter(|n: &f32| n.is_finite());
+                let (x0, y0, x1, y1) = (corner(1)?, corner(2)?, corner(3)?, corner(4)?);
+                self.boxes.push(PixelBox { x0, y0, x1, y1 });
+            }
+            _ => return None,
         }
-        [_, _, _, _] => {
-            let corner = |at: usize| row.get(at).parse().ok().filter(|n: &f32| n.is_finite());
-            let (x0, y0, x1, y1) = (corner(1)?, corner(2)?, corner(3)?, corner(4)?);
-            Some(Localization::Box(PixelBox { x0, y0, x1, y1 }))
-        }
-        _ => None,
+        Some(())
     }
 }
 
-fn add(builder: &mut Builder, listed: Listed) -> Option<()> {
-    let Listed { row, split, label, places } = listed;
+fn add(builder: &mut Builder, Listed { row, split, label, place }: Listed) -> Option<()> {
     let root = builder.root.clone();
-    let image = builder.resolve(&root, row.get(0), &row.origin)?;
-    let mut truth = Truth::default();
-    for place in places {
-        match place {
-            Localization::Box(found) => truth.boxes.push(found),
-            Localization::Mask { mask, ignore } => {
-                truth.masks.push(builder.resolve(&root, &mask, &row.origin)?);
-                if !ignore.is_empty() {
-                    truth.ignore = Some(builder.resolve(&root, &ignore, &row.origin)?);
-                }
-            }
-        }
-    }
+    let mut resolve = |written: &str| builder.resolve(&root, written, &row.origin);
+    let image = resolve(row.get(0))?;
+    let masks = place.masks.iter().map(|mask| resolve(mask)).collect::<Option<_>>()?;
+    let ignore = match place.ignore.as_str() {
+        "" => None,
+        ignore => Some(resolve(ignore)?),
+    };
+    let truth = Truth { masks, ignore, boxes: place.boxes, ..Truth::default() };
     builder.add(&row.origin, split, &label, &image, truth)
 }
 

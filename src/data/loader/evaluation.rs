@@ -3,12 +3,11 @@
 use std::{
     path::{Path, PathBuf},
     time::Duration,
-    vec,
 };
 
 use image::RgbImage;
 
-use super::{panicked, read_to_enlarge};
+use super::{naming, read_to_enlarge};
 use crate::{
     config::PreprocessConfig,
     data::{
@@ -46,10 +45,7 @@ pub fn read_for_evaluation(
 ///
 /// An image that fails is an error that names its file; the others still follow.
 #[derive(Debug)]
-pub struct EvalImages<T = EvalImage> {
-    paths: vec::IntoIter<PathBuf>,
-    prepared: Ordered<PathBuf, Result<T>>,
-}
+pub struct EvalImages<T = EvalImage>(Ordered<PathBuf, Result<T>>);
 
 impl EvalImages {
     /// Prepares `images` by so many threads, at least one; the settings must have passed
@@ -89,7 +85,7 @@ pub fn prefetch(
 }
 
 /// How often a wish to stop is asked for while an image is waited for.
-const PATIENCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl<T: Send + 'static> EvalImages<T> {
     fn ahead(
@@ -97,10 +93,10 @@ impl<T: Send + 'static> EvalImages<T> {
         workers: usize,
         prepare: impl Fn(&Path) -> Result<T> + Send + Sync + 'static,
     ) -> Self {
-        let (paths, workers) = (images.clone().into_iter(), workers.max(1));
         // One more than the workers: whole images are large, and one ready is enough.
-        let prepared = Ordered::ahead(images, workers, workers + 1, move |path| prepare(&path));
-        Self { paths, prepared }
+        let window = workers.max(1) + 1;
+        let prepare = move |path: PathBuf| naming(&path, || prepare(&path));
+        Self(Ordered::ahead(images, workers, window, prepare))
     }
 
     /// The next image, unless `stop` says so while it is waited for.
@@ -108,7 +104,7 @@ impl<T: Send + 'static> EvalImages<T> {
     /// A file that takes long to decode must not keep a wish to stop waiting.
     pub fn next_unless(&mut self, stop: impl Fn() -> bool) -> Option<Result<T>> {
         while !stop() {
-            if self.prepared.wait(PATIENCE) {
+            if self.0.wait(POLL_INTERVAL) {
                 return self.next();
             }
         }
@@ -120,7 +116,6 @@ impl<T> Iterator for EvalImages<T> {
     type Item = Result<T>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (path, worker) = (self.paths.next()?, self.prepared.next()?);
-        Some(worker.unwrap_or_else(|panic| Err(panicked(&path, &*panic))))
+        self.0.next()
     }
 }

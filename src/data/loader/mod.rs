@@ -10,16 +10,19 @@ mod supervised;
 mod supervision;
 mod training;
 
-use std::{any::Any, path::Path};
+use std::{
+    panic::{self, AssertUnwindSafe},
+    path::Path,
+};
 
 pub use evaluation::{EvalImage, EvalImages, prefetch, read_for_evaluation};
 use image::RgbImage;
-pub use supervised::{SupervisedBatch, SupervisedEpoch, SupervisedLoader};
-pub use supervision::{Batches, Supervision};
+pub use supervised::{SupervisedBatch, SupervisedLoader};
+pub use supervision::Supervision;
 pub use training::{Batch, Epoch, TrainLoader};
 
 use super::{
-    image::{read_rgb, unusable},
+    image::read_rgb,
     preprocess::{Size, check_upscaled},
 };
 use crate::{
@@ -38,13 +41,16 @@ fn read_to_enlarge(
     Ok(image)
 }
 
-/// Names the file at which a worker panicked.
+/// What a worker makes of a file; a panic becomes an error that names the file.
 ///
 /// Decoders of damaged files are where this happens; the user can act on the file.
-fn panicked(path: &Path, payload: &(dyn Any + Send)) -> Error {
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    let reason =
-        text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
-    let problem = format!("preparing the image failed unexpectedly ({reason})");
-    unusable(path, problem, "save the image anew or remove it, and please report this as a bug")
+fn naming<T>(path: &Path, prepare: impl FnOnce() -> Result<T>) -> Result<T> {
+    panic::catch_unwind(AssertUnwindSafe(prepare)).unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let reason =
+            text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
+        let problem = format!("preparing the image failed unexpectedly ({reason})");
+        let remedy = "save the image anew or remove it, and please report this as a bug";
+        Err(Error::image(path, problem, remedy))
+    })
 }

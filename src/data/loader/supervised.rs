@@ -3,19 +3,12 @@
 //! Everything random about a sample is a pure function of *(seed, epoch, sample)*,
 //! so a mask can be cut out apart from its image and still fit it pixel by pixel.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
 
 use image::{Rgb, RgbImage};
 use rayon::prelude::*;
 
-use super::{
-    Batch, Batches, Supervision, TrainLoader,
-    training::{Epoch, Source},
-};
+use super::{Batch, Epoch, Supervision, TrainLoader, training::Source};
 use crate::{
     collective::Part,
     config::Config,
@@ -25,9 +18,8 @@ use crate::{
         image::read_size,
         mask::{self, Mask},
         preprocess::{Size, rescale, working_size},
-        problem::refusal,
     },
-    error::Result,
+    error::{Error, Result},
 };
 
 /// Images of one training step with the truth about each of their pixels.
@@ -51,21 +43,13 @@ impl AsRef<Batch> for SupervisedBatch {
 #[derive(Debug)]
 pub struct SupervisedLoader {
     images: TrainLoader,
-    masks: Masks,
+    rule: MaskRule,
     /// Training images that are left out.
     without: usize,
 }
 
-/// What is needed to cut any mask as its image was cut in any epoch.
-#[derive(Debug, Clone)]
-struct Masks {
-    source: Arc<Source>,
-    rule: MaskRule,
-}
-
 impl Supervision for SupervisedLoader {
     type Batch = SupervisedBatch;
-    type Epoch = SupervisedEpoch;
     type Truth = Mask;
 
     /// Learns from the images that have a mask.
@@ -74,13 +58,16 @@ impl Supervision for SupervisedLoader {
         let samples: Vec<Sample> = with_mask.cloned().collect();
         if samples.is_empty() {
             let problem = "no training image has a mask, which full supervision learns from";
-            return Err(refusal(&dataset.root, problem, "add masks, or train another `--method`"));
+            return Err(Error::data(
+                &dataset.root,
+                problem,
+                "add masks, or train another `--method`",
+            ));
         }
         let without = dataset.train.len() - samples.len();
         let images = TrainLoader::new(samples, config, workers, part);
         let rule = config.data.mask_rule.unwrap_or(dataset.mask_rule);
-        let masks = Masks { source: Arc::clone(&images.source), rule };
-        Ok(Self { images, masks, without })
+        Ok(Self { images, rule, without })
     }
 
     fn masks_of(sample: &Sample) -> Vec<&Path> {
@@ -90,8 +77,8 @@ impl Supervision for SupervisedLoader {
     }
 
     fn note(&self) -> Option<String> {
-        let Self { masks, without, .. } = self;
-        let with = masks.source.samples.len();
+        let Self { images, without, .. } = self;
+        let with = images.source.samples.len();
         (*without > 0).then(|| format!("learning from {with} images; {without} more have no mask"))
     }
 
@@ -99,43 +86,22 @@ impl Supervision for SupervisedLoader {
         self.images.batches()
     }
 
-    fn epoch(&self, epoch: u64, first_batch: usize) -> SupervisedEpoch {
-        let images = self.images.epoch(epoch, first_batch);
-        SupervisedEpoch { images, masks: self.masks.clone(), epoch }
+    fn epoch(&self, epoch: u64, first_batch: usize) -> Epoch<SupervisedBatch> {
+        let rule = self.rule;
+        self.images.epoch_of(epoch, first_batch, move |source, images| {
+            source.with_masks(images, rule, epoch)
+        })
     }
 
     fn truth(&self, sample: &Sample, size: Size) -> Result<Option<Mask>> {
-        self.masks.read(sample, size)
+        self.images.source.mask(sample, size, self.rule)
     }
 }
 
-/// The batches of one epoch, each with its masks.
-#[derive(Debug)]
-pub struct SupervisedEpoch {
-    images: Epoch,
-    masks: Masks,
-    epoch: u64,
-}
-
-impl Batches for SupervisedEpoch {
-    fn wait(&self, patience: Duration) -> bool {
-        self.images.wait(patience)
-    }
-}
-
-impl Iterator for SupervisedEpoch {
-    type Item = Result<SupervisedBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.images.next()?;
-        Some(batch.and_then(|batch| self.masks.join(batch, self.epoch)))
-    }
-}
-
-impl Masks {
+impl Source {
     /// Puts the masks of a batch beside its images.
-    fn join(&self, images: Batch, epoch: u64) -> Result<SupervisedBatch> {
-        let cut = |&sample: &usize| self.cut(sample, epoch);
+    fn with_masks(&self, images: Batch, rule: MaskRule, epoch: u64) -> Result<SupervisedBatch> {
+        let cut = |&sample: &usize| self.cut_mask(sample, rule, epoch);
         let masks: Vec<[Vec<f32>; 2]> =
             images.samples.par_iter().map(cut).collect::<Result<_>>()?;
         let all = |part: usize| masks.iter().flat_map(|mask| &mask[part]).copied().collect();
@@ -143,18 +109,18 @@ impl Masks {
     }
 
     /// What is foreground and what is scored of one sample, cut and turned as its image.
-    fn cut(&self, index: usize, epoch: u64) -> Result<[Vec<f32>; 2]> {
-        let Source { samples, config, .. } = &*self.source;
+    fn cut_mask(&self, index: usize, rule: MaskRule, epoch: u64) -> Result<[Vec<f32>; 2]> {
+        let Self { samples, config, .. } = self;
         let sample = &samples[index];
         let (width, height) = read_size(&sample.image, config.data.max_megapixels)?;
-        let mask = self.read(sample, Size { width, height })?;
+        let mask = self.mask(sample, Size { width, height }, rule)?;
         let mask = mask.expect("only samples with masks are learned from");
         let picture = picture(&mask);
         let wanted = working_size(Size { width, height }, &config.preprocess);
         let picture = rescale(&picture, wanted).unwrap_or(picture);
 
         // The same draws as the image's; colours are not for masks.
-        let drawn = self.source.variation(index, epoch, wanted);
+        let drawn = self.variation(index, epoch, wanted);
         let planes = Variation { colours: Vec::new(), ..drawn }.apply(&picture);
         let [foreground, ignored, _] = planes.channels();
         let marked = |&byte: &u8| f32::from(u8::from(byte >= 128));
@@ -164,9 +130,9 @@ impl Masks {
         ])
     }
 
-    fn read(&self, sample: &Sample, size: Size) -> Result<Option<Mask>> {
-        let limit = self.source.config.data.max_megapixels;
-        mask::read(&sample.truth, self.rule, (size.width, size.height), limit)
+    fn mask(&self, sample: &Sample, size: Size, rule: MaskRule) -> Result<Option<Mask>> {
+        let limit = self.config.data.max_megapixels;
+        mask::read(&sample.truth, rule, (size.width, size.height), limit)
     }
 }
 

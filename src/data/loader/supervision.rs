@@ -1,8 +1,8 @@
 //! What a method may learn from.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
-use super::Batch;
+use super::{Batch, Epoch};
 use crate::{
     collective::Part,
     config::Config,
@@ -10,22 +10,13 @@ use crate::{
     error::Result,
 };
 
-/// Batches that are prepared in the background.
-pub trait Batches: Iterator {
-    /// Waits for the next batch, but no longer than this; whether it would come at once now.
-    fn wait(&self, patience: Duration) -> bool;
-}
-
-/// Where a method's supervision come from, and with them all it can see of the truth.
+/// Where a method's batches come from, and with them all it can see of the truth.
 ///
 /// Weak supervision is a matter of types: who learns from a [`TrainLoader`](super::TrainLoader) is given
 /// labels, in training and in validation, and has no way to ask for more.
 pub trait Supervision: Sized {
     /// What one step learns from.
     type Batch: AsRef<Batch>;
-
-    /// The batches of one epoch.
-    type Epoch: Batches<Item = Result<Self::Batch>>;
 
     /// What is known of a validation image.
     type Truth;
@@ -40,7 +31,7 @@ pub trait Supervision: Sized {
     /// The batches of one epoch from `first_batch` on, prepared ahead in the background.
     ///
     /// The first image that fails ends the epoch with an error that names its file.
-    fn epoch(&self, epoch: u64, first_batch: usize) -> Self::Epoch;
+    fn epoch(&self, epoch: u64, first_batch: usize) -> Epoch<Self::Batch>;
 
     /// What is known of a validation image of this size; none if nothing is.
     fn truth(&self, sample: &Sample, size: Size) -> Result<Option<Self::Truth>>;

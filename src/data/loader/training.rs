@@ -1,15 +1,15 @@
 //! Shuffled, varied batches to learn from.
 
 use std::{
-    panic::resume_unwind,
+    collections::VecDeque,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
 use image::RgbImage;
 
-use super::{Batches, Supervision, cache::Cache, panicked, read_to_enlarge};
+use super::{Supervision, cache::Cache, naming, read_to_enlarge};
 use crate::{
     collective::Part,
     config::Config,
@@ -19,15 +19,12 @@ use crate::{
         preprocess::{Normalizer, Planes, Size, rescale, working_size},
     },
     error::Result,
-    ordered::{Ordered, Stopper},
+    ordered::Ordered,
     rng::{Purpose, Stream},
 };
 
-/// Batches that are ready or under way while the trainer works on another one.
+/// Batches whose images are ready, as bytes, or under way while the trainer works on another one.
 const BATCHES_AHEAD: usize = 2;
-
-/// Prepared images per worker that wait, as bytes, to be put into a batch.
-const IMAGES_AHEAD: usize = 4;
 
 /// Images and labels of one training step; what is known about masks cannot get here.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,12 +90,35 @@ impl TrainLoader {
         let source = Source { samples, config: config.clone(), normalizer, cache };
         Self { source: Arc::new(source), workers, part }
     }
+
+    /// The batches of one epoch from `first_batch` on, each [completed](Epoch::complete).
+    pub(super) fn epoch_of<B>(
+        &self,
+        epoch: u64,
+        first_batch: usize,
+        complete: impl Fn(&Source, Batch) -> Result<B> + 'static,
+    ) -> Epoch<B> {
+        let source = Arc::clone(&self.source);
+        let batch_size = source.config.train.batch_size;
+        let order = source.order(epoch);
+        let mine = |batch: &[usize]| batch[self.part.range(batch.len())].to_vec();
+        let batches = order.chunks(batch_size).skip(first_batch).map(mine);
+        let batches: VecDeque<Vec<usize>> = batches.collect();
+
+        let share = batches.front().map_or(0, Vec::len);
+        let window = BATCHES_AHEAD * share + self.workers.max(1);
+        let samples = batches.iter().flatten().copied().collect();
+        let images = Ordered::ahead(samples, self.workers, window, {
+            let source = Arc::clone(&source);
+            move |sample| source.prepare(sample, epoch)
+        });
+        Epoch { source, batches, images, arrived: Vec::new(), complete: Box::new(complete) }
+    }
 }
 
 /// Labels, and nothing else.
 impl Supervision for TrainLoader {
     type Batch = Batch;
-    type Epoch = Epoch;
     type Truth = usize;
 
     fn open(dataset: &Dataset, config: &Config, workers: usize, part: Part) -> Result<Self> {
@@ -114,26 +134,7 @@ impl Supervision for TrainLoader {
     }
 
     fn epoch(&self, epoch: u64, first_batch: usize) -> Epoch {
-        let (source, workers) = (&self.source, self.workers);
-        let batch_size = source.config.train.batch_size;
-        let first = (first_batch.min(self.batches()) * batch_size).min(source.samples.len());
-        let rest = source.order(epoch).split_off(first);
-        let mine = |batch: &[usize]| batch[self.part.range(batch.len())].to_vec();
-        let shares: Vec<Vec<usize>> = rest.chunks(batch_size).map(mine).collect();
-
-        let images = Ordered::ahead(shares.concat(), workers, IMAGES_AHEAD * workers.max(1), {
-            let source = Arc::clone(source);
-            move |sample| source.prepare(sample, epoch)
-        });
-        let stopper = images.stopper();
-        let batches = Ordered::ahead(shares, 1, BATCHES_AHEAD, {
-            let (source, images) = (Arc::clone(source), Mutex::new(images));
-            move |samples| {
-                let mut images = images.lock().unwrap_or_else(PoisonError::into_inner);
-                source.collect(samples, &mut images)
-            }
-        });
-        Epoch { batches, images: stopper, failed: false }
+        self.epoch_of(epoch, first_batch, |_, batch| Ok(batch))
     }
 }
 
@@ -148,14 +149,16 @@ impl Source {
     /// Decodes and varies one sample.
     fn prepare(&self, sample: usize, epoch: u64) -> Result<Prepared> {
         let path = &self.samples[sample].image;
-        let decoded = match self.cache.get(sample) {
-            Some(decoded) => decoded,
-            None => Arc::new(self.decode(path)?),
-        };
-        let size = Size::of(&decoded);
-        check_crop(path, size, &self.config.preprocess)?;
-        let planes = self.variation(sample, epoch, size).apply(&decoded);
-        Ok(Prepared { planes, to_keep: self.cache.wants(sample, &decoded).then_some(decoded) })
+        naming(path, || {
+            let decoded = match self.cache.get(sample) {
+                Some(decoded) => decoded,
+                None => Arc::new(self.decode(path)?),
+            };
+            let size = Size::of(&decoded);
+            check_crop(path, size, &self.config.preprocess)?;
+            let planes = self.variation(sample, epoch, size).apply(&decoded);
+            Ok(Prepared { planes, to_keep: self.cache.wants(sample, &decoded).then_some(decoded) })
+        })
     }
 
     /// What is drawn for a sample, whose image has been brought to this size, in an epoch.
@@ -172,69 +175,69 @@ impl Source {
         Ok(rescale(&image, wanted).unwrap_or(image))
     }
 
-    /// Takes the next image for each of the samples; `None` if they end before.
-    fn collect(
+    /// Puts the images of some samples into a batch, and keeps them for other epochs.
+    fn batch(
         &self,
         samples: Vec<usize>,
-        images: &mut Ordered<usize, Result<Prepared>>,
-    ) -> Option<Result<Batch>> {
+        images: impl Iterator<Item = Result<Prepared>>,
+    ) -> Result<Batch> {
         let side = self.config.preprocess.crop as usize;
         if samples.is_empty() {
             let (images, labels, samples) = (vec![0.0; 3 * side * side], vec![0], vec![0]);
-            let blank = Batch { images, labels, samples, height: side, width: side, blank: true };
-            return Some(Ok(blank));
+            return Ok(Batch { images, labels, samples, height: side, width: side, blank: true });
         }
         let mut values = Vec::with_capacity(samples.len() * 3 * side * side);
-        for &sample in &samples {
-            let path = &self.samples[sample].image;
-            match images.next()?.unwrap_or_else(|panic| Err(panicked(path, &*panic))) {
-                Ok(Prepared { planes, to_keep }) => {
-                    self.normalizer.append(&planes, &mut values);
-                    self.cache.keep(sample, to_keep);
-                }
-                Err(error) => return Some(Err(error)),
-            }
+        for (&sample, image) in samples.iter().zip(images) {
+            let Prepared { planes, to_keep } = image?;
+            self.normalizer.append(&planes, &mut values);
+            self.cache.keep(sample, to_keep);
         }
         let labels = samples.iter().map(|&sample| self.samples[sample].label).collect();
-        Some(Ok(Batch { images: values, labels, samples, height: side, width: side, blank: false }))
+        Ok(Batch { images: values, labels, samples, height: side, width: side, blank: false })
     }
 }
 
 /// The batches of one epoch; dropping it ends the work in the background.
-#[derive(Debug)]
-pub struct Epoch {
-    /// `None` stands for a batch that was given up because the epoch ended early.
-    batches: Ordered<Vec<usize>, Option<Result<Batch>>>,
-    images: Stopper<usize, Result<Prepared>>,
-    /// Batches prepared ahead of a failure are nobody's any more.
-    failed: bool,
+pub struct Epoch<B = Batch> {
+    source: Arc<Source>,
+    /// The samples of the batches that are left.
+    batches: VecDeque<Vec<usize>>,
+    /// Their images, in the same order.
+    images: Ordered<usize, Result<Prepared>>,
+    /// Images of the next batch that were waited for.
+    arrived: Vec<Result<Prepared>>,
+    complete: Box<Complete<B>>,
 }
 
-impl Batches for Epoch {
-    fn wait(&self, patience: Duration) -> bool {
-        self.failed || self.batches.wait(patience)
+/// Makes of images and labels what is learned from.
+type Complete<B> = dyn Fn(&Source, Batch) -> Result<B>;
+
+impl<B> Epoch<B> {
+    /// Waits for the images of the next batch, but no longer than this; whether they are there.
+    pub fn wait(&mut self, timeout: Duration) -> bool {
+        let end = Instant::now() + timeout;
+        let wanted = self.batches.front().map_or(0, Vec::len);
+        while self.arrived.len() < wanted {
+            if !self.images.wait(end.saturating_duration_since(Instant::now())) {
+                return false;
+            }
+            self.arrived.extend(self.images.next());
+        }
+        true
     }
 }
 
-impl Iterator for Epoch {
-    type Item = Result<Batch>;
+impl<B> Iterator for Epoch<B> {
+    type Item = Result<B>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let batch = self.batches.next()?.unwrap_or_else(|panic| resume_unwind(panic))?;
+        let samples = self.batches.pop_front()?;
+        let images = self.arrived.drain(..).chain(&mut self.images);
+        let batch = self.source.batch(samples, images);
         if batch.is_err() {
-            self.failed = true;
-            self.images.stop();
+            // Nothing is learned after an image that failed.
+            self.batches.clear();
         }
-        Some(batch)
-    }
-}
-
-impl Drop for Epoch {
-    fn drop(&mut self) {
-        // The thread that fills batches may be waiting for an image.
-        self.images.stop();
+        Some(batch.and_then(|batch| (self.complete)(&self.source, batch)))
     }
 }

@@ -1,8 +1,10 @@
 //! Masks that a list draws instead of naming files: polygons and run lengths, as COCO has them.
+//!
+//! Drawn by us, since what a hostile list may have drawn must be bounded.
 
 use std::{path::Path, sync::Arc};
 
-use crate::{data::image::unusable, error::Result};
+use crate::error::{Error, Result};
 
 /// Where a list says that the objects of an image are.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +65,11 @@ impl Outlines {
                     "outlines of `{}` are of {width}×{height} pixels, its image has {}×{}",
                     self.image, size.0, size.1
                 );
-                return Err(unusable(&self.list, problem, "correct the list or replace the image"));
+                return Err(Error::image(
+                    &self.list,
+                    problem,
+                    "correct the list or replace the image",
+                ));
             }
         }
         let mut canvas = Canvas { size, work: WORK + TIMES_COVERED * foreground.len() as u64 };
@@ -77,7 +83,7 @@ impl Outlines {
             };
             if drawn.is_none() {
                 let problem = format!("outlines of `{}` are too many to be drawn", self.image);
-                return Err(unusable(&self.list, problem, "leave the image out of the list"));
+                return Err(Error::image(&self.list, problem, "leave the image out of the list"));
             }
         }
         Ok(())

@@ -6,8 +6,8 @@ use image::{DynamicImage, RgbImage};
 
 use super::MaskRule;
 use crate::{
-    data::image::{self as decode, Labels, unusable},
-    error::Result,
+    data::image::{self as decode, read_labels},
+    error::{Error, Result},
 };
 
 /// What a mask file says about a pixel.
@@ -37,8 +37,7 @@ pub(super) fn read(
     let (image, exact) = match rule {
         MaskRule::Votes | MaskRule::NotBlue => (decode::read(path, max_megapixels)?, true),
         MaskRule::NonZero | MaskRule::Void255 | MaskRule::Trimap => {
-            let Labels { image, exact } = Labels::read(path, max_megapixels)?;
-            (image, exact)
+            read_labels(path, max_megapixels)?
         }
     };
     check_size(path, &image, size)?;
@@ -79,7 +78,7 @@ fn void_255(color: [u32; 3]) -> PixelLabel {
 
 /// The numbers a file holds, if all are those of a trimap.
 pub(super) fn trimap_numbers(path: &Path, max_megapixels: u32) -> Option<BTreeSet<u32>> {
-    let Labels { image, exact } = Labels::read(path, max_megapixels).ok()?;
+    let (image, exact) = read_labels(path, max_megapixels).ok()?;
     let number = |color: [u32; 3]| match color {
         [1, 1, 1] | [2, 2, 2] | [3, 3, 3] => Some(color[0]),
         _ => None,
@@ -89,7 +88,7 @@ pub(super) fn trimap_numbers(path: &Path, max_megapixels: u32) -> Option<BTreeSe
 
 /// The numbers a file of grey holds, if compression kept them as they were.
 pub(super) fn grey_levels(path: &Path, max_megapixels: u32) -> Option<BTreeSet<u32>> {
-    let Labels { image, exact } = Labels::read(path, max_megapixels).ok()?;
+    let (image, exact) = read_labels(path, max_megapixels).ok()?;
     let grey = exact && !image.color().has_color() && !is_wide(&image);
     grey.then(|| colors(&image).map(|[level, ..]| level).collect())
 }
@@ -101,7 +100,7 @@ fn trimap(path: &Path, image: &DynamicImage) -> Result<Vec<PixelLabel>> {
         [3, 3, 3] => Ok(PixelLabel::Undecided),
         [value, ..] => {
             let problem = format!("trimap with the value {value}; there are only 1, 2 and 3");
-            Err(unusable(path, problem, "fix the file, or say what it is with `--mask-rule`"))
+            Err(Error::image(path, problem, "fix the file, or say what it is with `--mask-rule`"))
         }
     };
     colors(image).map(label).collect()
@@ -148,5 +147,5 @@ fn check_size(path: &Path, mask: &DynamicImage, (width, height): (u32, u32)) -> 
     } else {
         "a mask needs one pixel per image pixel; replace the mask or the image"
     };
-    Err(unusable(path, problem, remedy))
+    Err(Error::image(path, problem, remedy))
 }

@@ -8,8 +8,7 @@ use super::{Size, resample::resample};
 use crate::{
     bilinear::{Tap, aligned},
     config::PreprocessConfig,
-    data::image::unusable,
-    error::Result,
+    error::{Error, Result},
 };
 
 /// The size at which no side is shorter than `short_side`, ratio kept; never smaller.
@@ -64,7 +63,7 @@ pub fn check_upscaled(path: &Path, original: Size, short_side: u32, megapixels: 
         );
         let remedy = "lower `preprocess.upscale_short_side`, raise `data.max_megapixels`, or \
                       remove the image";
-        return Err(unusable(path, problem, remedy));
+        return Err(Error::image(path, problem, remedy));
     }
     Ok(())
 }

@@ -15,7 +15,6 @@ use super::{Fold, FoldPlan, by_class, folds};
 use crate::{
     data::{
         manifest::{Dataset, Sample, Split},
-        problem::refusal,
         staging::{is_vacant, make_folder},
     },
     error::{Error, Result},
@@ -60,13 +59,13 @@ fn refuse_to_overwrite(out: &Path, replace: bool) -> Result<()> {
     }
     if !replace {
         let remedy = "choose another one, or replace it with `--force`";
-        return Err(refusal(out, "folder exists", remedy));
+        return Err(Error::data(out, "folder exists", remedy));
     }
     for entry in fs::read_dir(out).map_err(Error::file("look into", out))? {
         let name = entry.map_err(Error::file("look into", out))?.file_name();
         if !name.to_string_lossy().starts_with("split_") {
             let problem = "folder holds other things than folds";
-            return Err(refusal(out, problem, "choose another one"));
+            return Err(Error::data(out, problem, "choose another one"));
         }
     }
     Ok(())
@@ -92,7 +91,7 @@ fn mask_name(dataset: &Dataset, sample: &Sample) -> Result<String> {
         let parts: Option<Vec<&str>> = relative.iter().map(|part| part.to_str()).collect();
         parts
             .map(|parts| parts.join("/"))
-            .ok_or_else(|| refusal(path, "name is not UTF-8", "rename the file"))
+            .ok_or_else(|| Error::data(path, "name is not UTF-8", "rename the file"))
     };
     let names: Result<Vec<String>> = sample.truth.masks.iter().map(name).collect();
     Ok(names?.join(";"))

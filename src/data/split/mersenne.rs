@@ -3,8 +3,9 @@
 //! The published folds were drawn with Python's `random` and with NumPy's
 //! legacy generator. Both rest on the Mersenne Twister (Matsumoto and
 //! Nishimura, 1998) but seed it and turn its words into bounded integers
-//! differently. Only what reproduces published lists belongs here; everything
-//! else draws from [`rng`](crate::rng).
+//! differently. The generator is ours, as a crate (`rand_mt`) would save
+//! forty lines, and what a seed means must not change with its version. Only what reproduces published lists belongs
+//! here; everything else draws from [`rng`](crate::rng).
 
 const WORDS: usize = 624;
 const SHIFT: usize = 397;

@@ -8,13 +8,13 @@
 //! ```text
 //! (seed, split, index) ─▶ scene ─▶ canvas ─▶ image, mask ─▶ write, sheet
 //!                           ▲
-//!      label = index mod classes ─▶ species
+//!      label = index mod classes ─▶ class
 //! ```
 
 mod canvas;
+mod class;
 mod scene;
 mod sheet;
-mod species;
 mod write;
 
 pub use sheet::contact_sheet;
@@ -27,7 +27,7 @@ use crate::{
     error::{Error, Result},
     rng::{Purpose, Stream},
 };
-use species::{SPECIES, Species};
+use class::{CLASSES, ObjectClass};
 
 /// Which pictures to draw; equal specifications give equal bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,8 +71,8 @@ impl SyntheticSpec {
     /// Rejects what cannot be drawn; lists all problems.
     pub fn check(&self) -> Result<()> {
         let mut problems = Vec::new();
-        if !(2..=SPECIES.len()).contains(&self.classes) {
-            problems.push(format!("the number of classes must be in 2..={}", SPECIES.len()));
+        if !(2..=CLASSES.len()).contains(&self.classes) {
+            problems.push(format!("the number of classes must be in 2..={}", CLASSES.len()));
         }
         if !(32..=4096).contains(&self.side) {
             problems.push("the size must be in 32..=4096 pixels".to_owned());
@@ -85,12 +85,12 @@ impl SyntheticSpec {
 
     /// The classes' names, by label: in the order in which folders of these names are read.
     pub fn class_names(&self) -> Vec<&'static str> {
-        self.species().iter().map(|species| species.name).collect()
+        self.object_classes().iter().map(|class| class.name).collect()
     }
 
-    fn species(&self) -> Vec<&'static Species> {
-        let mut chosen: Vec<_> = SPECIES[..self.classes].iter().collect();
-        chosen.sort_by_key(|species| species.name);
+    fn object_classes(&self) -> Vec<&'static ObjectClass> {
+        let mut chosen: Vec<_> = CLASSES[..self.classes].iter().collect();
+        chosen.sort_by_key(|class| class.name);
         chosen
     }
 
@@ -108,7 +108,7 @@ impl SyntheticSpec {
         let stream = &mut Stream::new(self.seed, Purpose::Synthetic, split as u64, index as u64);
         // Classes take turns, so their sizes differ by at most one.
         let label = index % self.classes;
-        let canvas = scene::paint(self.side, self.species()[label], stream);
+        let canvas = scene::paint(self.side, self.object_classes()[label], stream);
         let grain = stream.between(0.0, 0.05);
         let (image, mask) = canvas.render(grain, stream);
         SyntheticSample { image, mask, label }

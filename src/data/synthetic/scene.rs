@@ -1,13 +1,13 @@
-//! What is in a picture: background, distractors, and objects of one species.
+//! What is in a picture: background, distractors, and objects of one class.
 //!
-//! Only [`Individual::colour`] depends on the species. Everything else — how many,
+//! Only [`Object::colour`] depends on the class. Everything else — how many,
 //! how large, where, which colours, what is around — is drawn without it.
 
 use std::f64::consts::{PI, TAU};
 
 use super::{
     canvas::{Canvas, Colour, Layer, mix, tint},
-    species::{Contour, Place, Species},
+    class::{Contour, ObjectClass, Place},
 };
 use crate::rng::Stream;
 
@@ -17,7 +17,7 @@ const OBJECT_SHARE: (f64, f64) = (0.07, 0.38);
 /// Smallest radius of an object relative to the side: three texture periods across.
 const LEAST_RADIUS: f64 = 0.15;
 
-pub(super) fn paint(side: u32, species: &'static Species, stream: &mut Stream) -> Canvas {
+pub(super) fn paint(side: u32, class: &'static ObjectClass, stream: &mut Stream) -> Canvas {
     let size = f64::from(side);
     let mut canvas = background(side, stream);
     for _ in 0..3 + stream.below(8) {
@@ -26,8 +26,8 @@ pub(super) fn paint(side: u32, species: &'static Species, stream: &mut Stream) -
     for _ in 0..1 + stream.below(3) {
         canvas.paint(&Distractor::figure(size, 0.06, stream));
     }
-    for individual in individuals(size, species, stream) {
-        canvas.paint(&individual);
+    for object in objects(size, class, stream) {
+        canvas.paint(&object);
     }
     for _ in 0..stream.below(3) {
         canvas.paint(&Distractor::figure(size, 0.012, stream));
@@ -81,8 +81,8 @@ impl Noise {
 }
 
 /// One object: where it is, how it lies, and how it is coloured.
-struct Individual {
-    species: &'static Species,
+struct Object {
+    class: &'static ObjectClass,
     centre: (f64, f64),
     /// Radius of the disc of equal area, in pixels.
     radius: f64,
@@ -102,7 +102,7 @@ struct Individual {
 
 /// One to three objects that share the area, the colours and nearly the period, but not pose or
 /// place.
-fn individuals(side: f64, species: &'static Species, stream: &mut Stream) -> Vec<Individual> {
+fn objects(side: f64, class: &'static ObjectClass, stream: &mut Stream) -> Vec<Object> {
     let (least, most) = OBJECT_SHARE;
     let share = stream.between(least, most);
     let fitting = (share / (PI * LEAST_RADIUS.powi(2))) as usize;
@@ -115,19 +115,19 @@ fn individuals(side: f64, species: &'static Species, stream: &mut Stream) -> Vec
     let ink = any_colour(middle + contrast, middle + contrast, stream);
     let ground = any_colour(middle - contrast, middle - contrast, stream);
 
-    let mut placed: Vec<Individual> = Vec::new();
+    let mut placed: Vec<Object> = Vec::new();
     for _ in 0..count {
-        let taken: Vec<_> = placed.iter().map(|individual| individual.centre).collect();
+        let taken: Vec<_> = placed.iter().map(|object| object.centre).collect();
         let centre = free_place(side, radius, &taken, stream);
         let phases = [(); 3].map(|()| stream.between(0.0, TAU));
         let (light, strength) = (direction(stream), stream.between(0.0, 0.15));
-        placed.push(Individual {
-            species,
+        placed.push(Object {
+            class,
             centre,
             radius: radius * stream.between(0.93, 1.07),
             facing: direction(stream),
             stretch: stream.between(0.88, 1.14),
-            contour: Contour::new(species.outline, phases),
+            contour: Contour::new(class.outline, phases),
             period: period * stream.between(0.92, 1.08),
             offset: (stream.uniform(), stream.uniform()),
             ink,
@@ -154,7 +154,7 @@ fn free_place(side: f64, radius: f64, taken: &[(f64, f64)], stream: &mut Stream)
     })
 }
 
-impl Layer for Individual {
+impl Layer for Object {
     fn reach(&self) -> (f64, f64, f64) {
         let stretch = self.stretch.max(1.0 / self.stretch);
         (self.centre.0, self.centre.1, self.radius * stretch * self.contour.reach)
@@ -174,7 +174,7 @@ impl Layer for Individual {
         if depth > 1.0 {
             return None;
         }
-        let ink = self.species.texture.is_ink(Place {
+        let ink = self.class.texture.is_ink(Place {
             x: along / self.period + self.offset.0,
             y: across / self.period + self.offset.1,
             depth: depth * self.radius / self.period + self.offset.0,

@@ -14,7 +14,6 @@ use super::{SyntheticSample, SyntheticSpec};
 use crate::{
     data::{
         manifest::Split,
-        problem::refusal,
         staging::{is_vacant, make_folder},
     },
     error::{Error, Result},
@@ -26,7 +25,7 @@ use crate::{
 pub fn write(dir: &Path, spec: &SyntheticSpec, progress: impl Fn() + Sync) -> Result<()> {
     spec.check()?;
     if !is_vacant(dir)? {
-        return Err(refusal(dir, "folder is not empty", "name a new one"));
+        return Err(Error::data(dir, "folder is not empty", "name a new one"));
     }
     make_folder(dir, |root| {
         make_class_folders(root, spec)?;

@@ -9,12 +9,11 @@ use crate::{
     config::DataConfig,
     data::{
         Dataset,
-        image::{read_rgb, unusable},
+        image::read_rgb,
         mask::{self, Mask},
         npy,
-        problem::refusal,
     },
-    error::Result,
+    error::{Error, Result},
     evaluate::map_names,
     report::{
         base64, overlay,
@@ -147,7 +146,11 @@ pub(super) fn strips(compared: &Comparison, dataset: &Dataset) -> Result<Vec<Str
     let ids = report.evaluation.images.iter().map(|row| &row.id);
     if !ids.eq(samples.iter().map(|sample| &sample.id)) {
         let remedy = "give the dataset of the reports as `--data`";
-        return Err(refusal(&dataset.root, "the images are not those that were scored", remedy));
+        return Err(Error::data(
+            &dataset.root,
+            "the images are not those that were scored",
+            remedy,
+        ));
     }
     let names = map_names(samples);
     let saved: Vec<(&Setup, PathBuf)> =
@@ -181,7 +184,7 @@ fn saved_mask(file: &Path, (width, height): (u32, u32), limit: u32, cut: f32) ->
     let map = npy::read(file, limit)?;
     if (map.width, map.height) != (width as usize, height as usize) {
         let problem = "the score map has not the size of its image";
-        return Err(unusable(file, problem, "evaluate the run again"));
+        return Err(Error::image(file, problem, "evaluate the run again"));
     }
     Ok(map.values.iter().map(|score| *score >= cut).collect())
 }

@@ -1,7 +1,14 @@
 //! Bands of rows, embedded independently of each other.
 
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+
 use super::simplex::{BATCH, Embedding, Simplices};
 use crate::kernel::Pixels;
+
+/// The numbers of keys.
+pub(super) type Table = HashMap<u64, u32, FixedState>;
 
 /// Embeds the rows from `top` on, as many as `shares` and `corners` have room for.
 ///
@@ -29,7 +36,11 @@ pub(super) fn embed_rows<const V: usize>(
             for (keys, corners) in keys.iter().zip(corners.as_chunks_mut::<V>().0) {
                 for ((&key, corner), last) in keys.iter().zip(corners).zip(&mut last) {
                     if last.0 != key {
-                        *last = (key, table.number(key, &mut found));
+                        let number = *table.entry(key).or_insert_with(|| {
+                            found.push(key);
+                            found.len() as u32 - 1
+                        });
+                        *last = (key, number);
                     }
                     *corner = last.1;
                 }
@@ -37,82 +48,4 @@ pub(super) fn embed_rows<const V: usize>(
         }
     }
     found
-}
-
-/// A hash table from keys to their numbers; the keys themselves live in the caller's list.
-pub(super) struct Table {
-    /// Number plus one; zero is empty. The length is a power of two.
-    slots: Vec<u32>,
-}
-
-impl Default for Table {
-    fn default() -> Self {
-        Self { slots: vec![0; 1 << 10] }
-    }
-}
-
-impl Table {
-    /// Forgets every key.
-    pub(super) fn clear(&mut self) {
-        self.slots.fill(0);
-    }
-
-    /// The position of `key` in `keys`, appending it if it is new.
-    #[inline(always)]
-    pub(super) fn number(&mut self, key: u64, keys: &mut Vec<u64>) -> u32 {
-        let mut at = self.home(key);
-        loop {
-            match self.slots[at] {
-                0 => return self.insert(at, key, keys),
-                entry if keys[entry as usize - 1] == key => return entry - 1,
-                _ => at = (at + 1) & (self.slots.len() - 1),
-            }
-        }
-    }
-
-    fn insert(&mut self, at: usize, key: u64, keys: &mut Vec<u64>) -> u32 {
-        keys.push(key);
-        self.slots[at] = keys.len() as u32;
-        if keys.len() * 2 > self.slots.len() {
-            self.grow(keys);
-        }
-        keys.len() as u32 - 1
-    }
-
-    #[cold]
-    fn grow(&mut self, keys: &[u64]) {
-        self.slots = vec![0; self.slots.len() * 4];
-        for (entry, &key) in (1..).zip(keys) {
-            let mut at = self.home(key);
-            while self.slots[at] != 0 {
-                at = (at + 1) & (self.slots.len() - 1);
-            }
-            self.slots[at] = entry;
-        }
-    }
-
-    #[inline(always)]
-    fn home(&self, key: u64) -> usize {
-        let bits = self.slots.len().trailing_zeros();
-        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equal_keys_share_a_number_however_many_there_are() {
-        let (mut table, mut keys) = (Table::default(), Vec::new());
-        for round in 0..2 {
-            for i in 0..5000_u64 {
-                assert_eq!(table.number(i * 977, &mut keys), i as u32, "round {round}");
-            }
-        }
-        assert_eq!(keys.len(), 5000);
-        table.clear();
-        keys.clear();
-        assert_eq!(table.number(7, &mut keys), 0);
-    }
 }

@@ -67,7 +67,7 @@ impl<const V: usize> Lattice<V> {
 }
 
 /// Where each of consecutive runs starts, and where the last ends.
-pub(super) fn prefix_sums(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
+fn prefix_sums(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
     let ends = lengths.scan(0, |end, length| {
         *end += length;
         Some(*end)

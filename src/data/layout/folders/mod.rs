@@ -11,7 +11,7 @@
 //! Masks may be in `train/masks/` and `<class>/masks/` as well, in a folder of another
 //! name, or beside their images; several masks of an image are united.
 
-mod beside;
+mod mixed;
 mod names;
 mod shape;
 mod truth;
@@ -25,8 +25,8 @@ use self::{shape::Shape, truth::Masks};
 use super::{
     Layout, OpenOptions,
     builder::{Builder, Origin},
+    finish::in_order,
     path,
-    whole::in_order,
 };
 use crate::data::{Truth, problem::ProblemKind};
 
@@ -77,7 +77,7 @@ pub(super) fn read(path: &Path, options: &OpenOptions) -> Option<Builder> {
 
     let mut found = Masks::in_folders(&shape, &images, &masks);
     if !options.no_mask_names {
-        found.add_beside(&images);
+        found.add_mixed(&images);
     }
     found.report(&mut builder, &images, &masks);
     for (index, file) in images.iter().enumerate().filter(|(index, _)| found.is_image(*index)) {

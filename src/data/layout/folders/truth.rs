@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{File, Shape, beside, names};
+use super::{File, Shape, mixed, names};
 use crate::data::{
     layout::{
         builder::{Builder, Origin},
@@ -22,9 +22,9 @@ pub(super) struct Masks {
     /// Pictures of mask folders that no image was found for.
     orphans: Vec<usize>,
     /// Pictures among the images that are masks.
-    beside: BTreeSet<usize>,
+    mixed: BTreeSet<usize>,
     /// Pictures among the images that look like masks and have no image.
-    lonely: BTreeSet<usize>,
+    without_image: BTreeSet<usize>,
 }
 
 impl Masks {
@@ -56,28 +56,28 @@ impl Masks {
     }
 
     /// Finds masks among the images themselves.
-    pub(super) fn add_beside(&mut self, images: &[File]) {
+    pub(super) fn add_mixed(&mut self, images: &[File]) {
         let by_folder = grouped(images.iter().map(|image| &image.folders).zip(0..));
         for folder in by_folder.into_values() {
-            let (masks, lonely) = beside::sort(images, &folder);
+            let (masks, without_image) = mixed::sort(images, &folder);
             for (mask, image) in masks {
-                self.beside.insert(mask);
+                self.mixed.insert(mask);
                 self.of_image.entry(image).or_default().push(images[mask].path.clone());
             }
-            self.lonely.extend(lonely);
+            self.without_image.extend(without_image);
         }
     }
 
     /// Tells what was found beside the images, and what belongs to none.
     pub(super) fn report(&self, builder: &mut Builder, images: &[File], masks: &[File]) {
-        if let Some(first) = self.beside.first() {
+        if let Some(first) = self.mixed.first() {
             builder.note(format!(
                 "pictures beside their images that are read as masks: {}, the first is `{}`",
-                self.beside.len(),
+                self.mixed.len(),
                 images[*first].path.display()
             ));
         }
-        for index in &self.lonely {
+        for index in &self.without_image {
             let stem = names::image_stem(&images[*index].stem).unwrap_or_default();
             let text =
                 format!("looks like a mask, by name and by pixels, but there is no image `{stem}`");
@@ -93,13 +93,13 @@ impl Masks {
 
     /// Whether a picture among the images is one.
     pub(super) fn is_image(&self, index: usize) -> bool {
-        !self.beside.contains(&index) && !self.lonely.contains(&index)
+        !self.mixed.contains(&index) && !self.without_image.contains(&index)
     }
 
     /// Where the mask of an image without one would be; nowhere if there are none at all.
     pub(super) fn expected(&self, home: &Path, shape: &Shape, image: &File) -> Vec<PathBuf> {
         let name = |end: &str| format!("{}{end}.png", image.stem);
-        if !self.beside.is_empty() {
+        if !self.mixed.is_empty() {
             return vec![image.path.with_file_name(name("_mask"))];
         }
         let is_near = |folder: &&Vec<String>| {

@@ -3,18 +3,15 @@
 use std::path::Path;
 
 use super::{Layout, path, table};
-use crate::{
-    data::problem::{quoted, refusal},
-    error::Error,
-};
+use crate::{data::problem::quoted, error::Error};
 
 /// `path` was said to have a layout that it does not have.
-pub(super) fn one(path: &Path, layout: Layout) -> Error {
+pub(super) fn as_layout(path: &Path, layout: Layout) -> Error {
     if let (Layout::Table, Some(error)) = (layout, other_columns(path)) {
         return error;
     }
     let remedy = format!("a `{layout}` dataset has {}", looked_for(layout));
-    refusal(path, format!("this is no `{layout}` dataset"), remedy)
+    Error::data(path, format!("this is no `{layout}` dataset"), remedy)
 }
 
 /// A list whose columns are called otherwise than those of a table.
@@ -30,11 +27,11 @@ fn other_columns(path: &Path) -> Option<Error> {
         quoted(table::MASK),
         quoted(table::SPLIT),
     );
-    Some(refusal(&list, problem, remedy))
+    Some(Error::data(&list, problem, remedy))
 }
 
 /// None of the layouts is that of the dataset at `path`.
-pub(super) fn every(path: &Path) -> Error {
+pub(super) fn as_any(path: &Path) -> Error {
     if path.is_file()
         && let Some(error) = other_columns(path)
     {
@@ -48,7 +45,11 @@ pub(super) fn every(path: &Path) -> Error {
         .map(|layout| format!("\n  {layout:<15} {}", looked_for(*layout)))
         .collect();
     let problem = format!("cannot tell how the dataset is laid out{}", columns_found(path));
-    refusal(path, problem, format!("pass a path that holds one of these:{}", looked_for.concat()))
+    Error::data(
+        path,
+        problem,
+        format!("pass a path that holds one of these:{}", looked_for.concat()),
+    )
 }
 
 /// The columns of a list that is no table, to go with a problem.
@@ -67,7 +68,7 @@ fn flat_images(path: &Path) -> Option<Error> {
     let problem = format!("there are images, but nothing says of which class each is{columns}");
     let remedy = "put them into one folder per class, as in `train/cat/1.jpg`, or list them in a \
                   CSV file with the columns `image` and `label`";
-    Some(refusal(&folder, problem, remedy))
+    Some(Error::data(&folder, problem, remedy))
 }
 
 fn looked_for(layout: Layout) -> &'static str {

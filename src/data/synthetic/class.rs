@@ -1,6 +1,6 @@
 //! What the classes look like: an outline filled with a texture.
 //!
-//! Both are functions of an individual's own coordinates, so that place, size
+//! Both are functions of an object's own coordinates, so that place, size
 //! and orientation cannot tell a class. Every texture is half ink and half
 //! ground, and every outline is scaled to the area of the unit disc, so that
 //! neither colour nor area can.
@@ -9,7 +9,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI, TAU};
 
 /// A class of the synthetic set.
 #[derive(Debug)]
-pub(super) struct Species {
+pub(super) struct ObjectClass {
     pub(super) name: &'static str,
     pub(super) outline: Outline,
     pub(super) texture: Texture,
@@ -43,10 +43,10 @@ pub(super) enum Texture {
     Triangles,
 }
 
-/// Where a point is in an individual: what textures are made of.
+/// Where a point is in an object: what textures are made of.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
-    /// Along and across the individual, in texture periods.
+    /// Along and across the object, in texture periods.
     pub(super) x: f64,
     pub(super) y: f64,
     /// Distance from the centre relative to the outline, in texture periods.
@@ -55,27 +55,23 @@ pub(super) struct Place {
     pub(super) turn: f64,
 }
 
-/// All species; a dataset of `n` classes has the first `n`.
-pub(super) static SPECIES: [Species; 8] = [
-    species("striped-disc", Outline::Round { dents: 0.04 }, Texture::Stripes),
-    species("dotted-blob", Outline::Round { dents: 0.18 }, Texture::Dots),
-    species("checkered-star", Outline::Points { count: 5.0, notch: 0.55 }, Texture::Checks),
-    species("ringed-flower", Outline::Petals { count: 5.0, depth: 0.22 }, Texture::Rings),
-    species("gridded-triangle", Outline::Points { count: 3.0, notch: 0.56 }, Texture::Grid),
-    species("zigzag-drop", Outline::Drop, Texture::Zigzag),
-    species("spoked-wheel", Outline::Teeth { count: 9.0, depth: 0.1 }, Texture::Spokes),
-    species(
-        "tiled-square",
-        Outline::Points { count: 4.0, notch: FRAC_1_SQRT_2 },
-        Texture::Triangles,
-    ),
+/// All classes; a dataset of `n` classes has the first `n`.
+pub(super) static CLASSES: [ObjectClass; 8] = [
+    class("striped-disc", Outline::Round { dents: 0.04 }, Texture::Stripes),
+    class("dotted-blob", Outline::Round { dents: 0.18 }, Texture::Dots),
+    class("checkered-star", Outline::Points { count: 5.0, notch: 0.55 }, Texture::Checks),
+    class("ringed-flower", Outline::Petals { count: 5.0, depth: 0.22 }, Texture::Rings),
+    class("gridded-triangle", Outline::Points { count: 3.0, notch: 0.56 }, Texture::Grid),
+    class("zigzag-drop", Outline::Drop, Texture::Zigzag),
+    class("spoked-wheel", Outline::Teeth { count: 9.0, depth: 0.1 }, Texture::Spokes),
+    class("tiled-square", Outline::Points { count: 4.0, notch: FRAC_1_SQRT_2 }, Texture::Triangles),
 ];
 
-const fn species(name: &'static str, outline: Outline, texture: Texture) -> Species {
-    Species { name, outline, texture }
+const fn class(name: &'static str, outline: Outline, texture: Texture) -> ObjectClass {
+    ObjectClass { name, outline, texture }
 }
 
-/// An individual's outline, scaled to the area of the unit disc.
+/// An object's outline, scaled to the area of the unit disc.
 #[derive(Debug)]
 pub(super) struct Contour {
     /// Radius at evenly spaced angles, the first one again at the end.
@@ -85,7 +81,7 @@ pub(super) struct Contour {
 }
 
 impl Contour {
-    /// The contour of an individual whose irregularities are at `phases`.
+    /// The contour of an object whose irregularities are at `phases`.
     pub(super) fn new(outline: Outline, phases: [f64; 3]) -> Self {
         const ANGLES: usize = 720;
         let radius = |i: usize| outline.radius(TAU * i as f64 / ANGLES as f64, phases);
@@ -173,7 +169,7 @@ mod tests {
 
     #[test]
     fn every_texture_is_half_ink() {
-        for Species { name, texture, .. } in &SPECIES {
+        for ObjectClass { name, texture, .. } in &CLASSES {
             let grid = (0..210).flat_map(|x| (0..210).map(move |y| (x as f64, y as f64)));
             let ink = grid.filter(|(x, y)| {
                 // 0.08 periods a step: 16.8 periods, a whole number of each lattice.
@@ -197,7 +193,7 @@ mod tests {
 
     #[test]
     fn every_contour_has_the_area_of_the_unit_disc() {
-        for Species { name, outline, .. } in &SPECIES {
+        for ObjectClass { name, outline, .. } in &CLASSES {
             let contour = Contour::new(*outline, [0.3, 2.0, 4.0]);
             let turns = (0..1000).map(|i| (f64::from(i) + 0.5) / 1000.0);
             let area = turns.map(|turn| contour.radius(turn).powi(2)).sum::<f64>() * PI / 1000.0;
@@ -207,9 +203,9 @@ mod tests {
 
     #[test]
     fn names_differ() {
-        let mut names: Vec<_> = SPECIES.iter().map(|species| species.name).collect();
+        let mut names: Vec<_> = CLASSES.iter().map(|class| class.name).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), SPECIES.len());
+        assert_eq!(names.len(), CLASSES.len());
     }
 }

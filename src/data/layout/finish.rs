@@ -1,4 +1,4 @@
-//! What only shows once all rows are in: the order of classes, and what is lacking.
+//! What only shows once all rows are in: the order of classes, what masks mean, and what is missing.
 
 use std::{
     collections::BTreeSet,
@@ -46,7 +46,7 @@ const MAX_MEGAPIXELS: u32 = 50;
 
 /// Reads masks as trimaps if they hold 1, 2 and 3 only, since by the usual rule all would be
 /// object; tells what the usual rule makes of shades.
-pub(super) fn look_at_masks(dataset: &mut Dataset) {
+pub(super) fn guess_mask_rule(dataset: &mut Dataset) {
     let masks: Vec<&Path> = dataset
         .samples()
         .flat_map(|(_, sample)| sample.truth.masks.iter().map(PathBuf::as_path))

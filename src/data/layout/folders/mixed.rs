@@ -1,4 +1,4 @@
-//! Masks among the images of a class folder, side by side with what they are masks of.
+//! Masks mixed with images: in one class folder, side by side with what they are masks of.
 //!
 //! ```text
 //! benign/1.png  1_mask.png  1_mask_1.png     by name
@@ -17,7 +17,7 @@ use crate::data::{image, layout::grouped};
 pub(super) fn sort(pictures: &[File], folder: &[usize]) -> (Vec<(usize, usize)>, Vec<usize>) {
     let by_stem = grouped(folder.iter().map(|&index| (pictures[index].stem.as_str(), index)));
     let partner = |stem: Option<&str>| stem.and_then(|stem| by_stem.get(stem)).map(|of| of[0]);
-    let (mut named, mut doubtful, mut lonely) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut named, mut doubtful, mut without_image) = (Vec::new(), Vec::new(), Vec::new());
     for &index in folder {
         let stem = &pictures[index].stem;
         if let Some(image) = partner(names::image_stem(stem)) {
@@ -25,7 +25,7 @@ pub(super) fn sort(pictures: &[File], folder: &[usize]) -> (Vec<(usize, usize)>,
         } else if let Some(image) = partner(names::doubtful_image_stem(stem)) {
             doubtful.push((index, image));
         } else if names::ends_like_mask(stem) {
-            lonely.push(index);
+            without_image.push(index);
         }
     }
     for same in by_stem.values().filter(|same| same.len() > 1) {
@@ -46,14 +46,14 @@ pub(super) fn sort(pictures: &[File], folder: &[usize]) -> (Vec<(usize, usize)>,
     for pairs in grouped(doubtful.into_iter().map(|pair| (ends(pair), pair))).into_values() {
         masks.extend(those_that(&pairs, is_pair));
     }
-    let lonely = those_that(&lonely, |&index| is_drawn(index));
+    let without_image = those_that(&without_image, |&index| is_drawn(index));
 
     // What is an image's mask is nobody's image.
     let of: BTreeSet<usize> = masks.iter().map(|(mask, _)| *mask).collect();
     masks.retain(|(_, image)| !of.contains(image));
     masks.sort_unstable();
     masks.dedup_by_key(|(mask, _)| *mask);
-    (masks, lonely)
+    (masks, without_image)
 }
 
 /// A picture of at most this many colours was drawn, not taken.
