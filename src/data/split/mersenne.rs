@@ -3,86 +3,31 @@
 //! The published folds were drawn with Python's `random` and with NumPy's
 //! legacy generator. Both rest on the Mersenne Twister (Matsumoto and
 //! Nishimura, 1998) but seed it and turn its words into bounded integers
-//! differently. The generator is ours, as a crate (`rand_mt`) would save
-//! forty lines, and what a seed means must not change with its version. Only what reproduces published lists belongs
-//! here; everything else draws from [`rng`](crate::rng).
+//! differently. Only what reproduces published lists belongs here; everything
+//! else draws from [`rng`](crate::rng).
 
-const WORDS: usize = 624;
-const SHIFT: usize = 397;
+use rand_mt::Mt;
 
 /// The Mersenne Twister MT19937.
-pub(super) struct Mersenne {
-    state: [u32; WORDS],
-    /// Next word to hand out; `WORDS` when a new block is due.
-    next: usize,
-}
+pub(super) struct Mersenne(Mt);
 
 impl Mersenne {
-    /// Reference seeding by one word (`init_genrand`): `numpy.random.RandomState(seed)`.
+    /// `numpy.random.RandomState(seed)`.
     pub(super) fn from_word(seed: u32) -> Self {
-        let mut state = [seed; WORDS];
-        for i in 1..WORDS {
-            let mixed = state[i - 1] ^ (state[i - 1] >> 30);
-            state[i] = mixed.wrapping_mul(1_812_433_253).wrapping_add(i as u32);
-        }
-        Self { state, next: WORDS }
+        Self(Mt::new(seed))
     }
 
-    /// Reference seeding by several words (`init_by_array`): `random.seed(seed)`.
+    /// `random.seed(seed)`, which takes the seed as words, the lowest first.
     pub(super) fn from_python_seed(seed: u64) -> Self {
         let words = [seed as u32, (seed >> 32) as u32];
-        let key = if words[1] == 0 { &words[..1] } else { &words };
-        let mut state = Self::from_word(19_650_218).state;
-        // Position 0 only carries the last word over to position 1.
-        let mut i = 1;
-        let mut step = |multiplier: u32, word: &dyn Fn(u32, usize) -> u32| {
-            let mixed = (state[i - 1] ^ (state[i - 1] >> 30)).wrapping_mul(multiplier);
-            state[i] = word(state[i] ^ mixed, i);
-            i += 1;
-            if i == WORDS {
-                state[0] = state[WORDS - 1];
-                i = 1;
-            }
-        };
-        for round in 0..WORDS {
-            let j = round % key.len();
-            step(1_664_525, &|mixed, _| mixed.wrapping_add(key[j]).wrapping_add(j as u32));
-        }
-        for _ in 1..WORDS {
-            step(1_566_083_941, &|mixed, i| mixed.wrapping_sub(i as u32));
-        }
-        state[0] = 0x8000_0000;
-        Self { state, next: WORDS }
-    }
-
-    fn next_u32(&mut self) -> u32 {
-        if self.next == WORDS {
-            self.twist();
-        }
-        let mut word = self.state[self.next];
-        self.next += 1;
-        word ^= word >> 11;
-        word ^= (word << 7) & 0x9D2C_5680;
-        word ^= (word << 15) & 0xEFC6_0000;
-        word ^ (word >> 18)
-    }
-
-    /// Replaces the block of words that has been used up.
-    fn twist(&mut self) {
-        for i in 0..WORDS {
-            let joined =
-                (self.state[i] & 0x8000_0000) | (self.state[(i + 1) % WORDS] & 0x7FFF_FFFF);
-            let odd = if joined & 1 == 1 { 0x9908_B0DF } else { 0 };
-            self.state[i] = self.state[(i + SHIFT) % WORDS] ^ (joined >> 1) ^ odd;
-        }
-        self.next = 0;
+        Self(Mt::new_with_key(words.into_iter().take(if words[1] == 0 { 1 } else { 2 })))
     }
 
     /// `random.randrange(bound)`: the top bits of one word, drawn again until they fit.
     fn below(&mut self, bound: u32) -> u32 {
         assert!(bound > 0, "no number is below zero");
         loop {
-            let candidate = self.next_u32() >> bound.leading_zeros();
+            let candidate = self.0.next_u32() >> bound.leading_zeros();
             if candidate < bound {
                 return candidate;
             }
@@ -102,7 +47,7 @@ impl Mersenne {
         assert!(limit > 0, "a draw from one number is no draw");
         let mask = u32::MAX >> limit.leading_zeros();
         loop {
-            let candidate = self.next_u32() & mask;
+            let candidate = self.0.next_u32() & mask;
             if candidate <= limit {
                 return candidate;
             }
@@ -132,7 +77,7 @@ mod tests {
     fn words_are_those_from_python_seed() {
         let words = |seed| {
             let mut random = Mersenne::from_python_seed(seed);
-            [random.next_u32(), random.next_u32(), random.next_u32()]
+            [random.0.next_u32(), random.0.next_u32(), random.0.next_u32()]
         };
         assert_eq!(words(0), [3626764237, 1654615998, 3255389356]);
         assert_eq!(words((1 << 40) + 7), [2635837658, 3209733218, 3500038837]);
@@ -155,7 +100,7 @@ mod tests {
     #[test]
     fn words_are_those_from_word() {
         let mut random = Mersenne::from_word(0);
-        let words: Vec<u32> = (0..5).map(|_| random.next_u32()).collect();
+        let words: Vec<u32> = (0..5).map(|_| random.0.next_u32()).collect();
         assert_eq!(words, [2357136044, 2546248239, 3071714933, 3626093760, 2588848963]);
     }
 
