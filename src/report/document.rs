@@ -110,27 +110,6 @@ impl Report {
     /// The form written by this version.
     pub const FORMAT: u32 = 1;
 
-    /// Puts an evaluation on record.
-    pub fn new(
-        method: impl Into<String>,
-        split: Split,
-        conditions: Conditions,
-        training: Option<Training>,
-        evaluation: Evaluation,
-    ) -> Self {
-        Self {
-            format: Self::FORMAT,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            method: method.into(),
-            split,
-            conditions,
-            training,
-            settings: None,
-            inputs: None,
-            evaluation,
-        }
-    }
-
     /// Reads a `report.json`, or the one in a folder.
     pub fn read(path: &Path) -> Result<Self> {
         let file = if path.is_dir() { path.join("report.json") } else { path.to_owned() };
@@ -307,7 +286,17 @@ pub(super) mod tests {
             features: None,
         };
         let training = Training { epochs: 3, kept_epoch: Some(1), seconds: 12.5 };
-        Report::new("minmax", Split::Test, conditions, Some(training), evaluator.compute())
+        Report {
+            format: Report::FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            method: "minmax".to_owned(),
+            split: Split::Test,
+            conditions,
+            training: Some(training),
+            settings: None,
+            inputs: None,
+            evaluation: evaluator.compute(),
+        }
     }
 
     #[test]

@@ -74,8 +74,7 @@ impl Folder {
         let shown: Vec<Shown<'_>> = chosen
             .into_iter()
             .map(|(index, standing)| {
-                let thumbnail = self.thumbnails.get(index)?;
-                Ok(Shown::new(&images[index], standing, &thumbnail))
+                Ok(Shown::new(&images[index], standing, self.thumbnails.get(index)?))
             })
             .collect::<Result<_>>()?;
         let drawn = figures(report);

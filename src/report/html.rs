@@ -8,7 +8,7 @@ use image::Rgb;
 use serde::Serialize;
 
 use super::{
-    Report, Warning, base64,
+    Report, Warning,
     figures::Figure,
     gallery::{MOST_SHOWN, Standing, Thumbnail},
     headline::{Headline, headline, leading},
@@ -35,17 +35,13 @@ pub(super) struct Shown<'a> {
     f1_foreground: Option<f64>,
     f1_background: Option<f64>,
     standing: Standing,
-    image: String,
-    map: String,
-    truth: Option<String>,
+    #[serde(flatten)]
+    thumbnail: Thumbnail,
 }
 
 impl<'a> Shown<'a> {
     /// An image with its scores, where it stands among all, and its picture.
-    pub(super) fn new(row: &'a ImageRow, standing: Standing, thumbnail: &Thumbnail) -> Self {
-        let url = |kind: &str, bytes: &[u8]| {
-            format!("data:image/{kind};base64,{}", base64::encode(bytes))
-        };
+    pub(super) fn new(row: &'a ImageRow, standing: Standing, thumbnail: Thumbnail) -> Self {
         Self {
             id: &row.id,
             label: row.label,
@@ -55,9 +51,7 @@ impl<'a> Shown<'a> {
             f1_foreground: row.pixels.f1_foreground,
             f1_background: row.pixels.f1_background,
             standing,
-            image: url("jpeg", &thumbnail.image),
-            map: url("jpeg", &thumbnail.map),
-            truth: thumbnail.truth.as_ref().map(|truth| url("png", truth)),
+            thumbnail,
         }
     }
 }
@@ -267,8 +261,8 @@ mod tests {
     use crate::report::{document::tests::example, figures::figures};
 
     fn shown(row: &ImageRow) -> Shown<'_> {
-        let thumbnail = Thumbnail { image: vec![1, 2], map: vec![3], truth: None };
-        Shown::new(row, Standing::Worst, &thumbnail)
+        let thumbnail = Thumbnail { image: "data:i".into(), map: "data:m".into(), truth: None };
+        Shown::new(row, Standing::Worst, thumbnail)
     }
 
     #[test]

@@ -193,8 +193,8 @@ impl Svg {
     pub(super) fn jpeg(&mut self, (x, y): (f32, f32), (width, height): (f32, f32), bytes: &[u8]) {
         self.push(format_args!(
             "<image x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
-             href=\"data:image/jpeg;base64,{}\"/>\n",
-            base64::encode(bytes)
+             href=\"{}\"/>\n",
+            base64::image_url("jpeg", bytes)
         ));
     }
 

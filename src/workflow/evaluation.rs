@@ -262,11 +262,10 @@ impl Evaluating<'_> {
     /// The threshold, found on another split first if the rule asks for it.
     fn threshold(&self, task: &EvaluationTask<'_>, observe: Observe<'_>) -> Result<Threshold> {
         let rule = self.request.threshold;
-        if let Some(threshold) = rule.ready() {
-            return Ok(threshold);
+        if rule.ready().is_none() {
+            let images = task.dataset.split(tuning_split(rule, self.split)).len();
+            tell(observe, EvaluateEvent::Tuning(images))?;
         }
-        let images = task.dataset.split(tuning_split(rule, self.split)).len();
-        tell(observe, EvaluateEvent::Tuning(images))?;
         tune(rule, task, || tell(observe, EvaluateEvent::Image))
     }
 
@@ -302,10 +301,17 @@ impl Evaluating<'_> {
             MapSource::Predictor(predictor) => predictor.method().to_owned(),
             MapSource::Maps(folder) => format!("maps of {}", name(folder)),
         };
-        let conditions = self.conditions(task);
-        let mut report = Report::new(method, self.split, conditions, training, evaluation);
-        report.settings = self.run.map(|run| Box::new(run.config.clone()));
-        report.inputs = self.run.map(|run| run.dir.inputs()).transpose()?.flatten();
+        let report = Report {
+            format: Report::FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            method,
+            split: self.split,
+            conditions: self.conditions(task),
+            training,
+            settings: self.run.map(|run| Box::new(run.config.clone())),
+            inputs: self.run.map(|run| run.dir.inputs()).transpose()?.flatten(),
+            evaluation,
+        };
         if let Some(folder) = folder {
             folder.write(&report)?;
         }
