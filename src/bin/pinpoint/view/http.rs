@@ -41,27 +41,12 @@ pub(super) struct Response {
     pub(super) body: Vec<u8>,
 }
 
-/// Why a request is not answered as asked.
-#[derive(Debug)]
-pub(super) enum Refusal {
-    /// The connection is of no use any more.
-    Broken,
-    /// The browser is told.
-    Told(&'static str, String),
-}
-
-impl From<io::Error> for Refusal {
-    fn from(_: io::Error) -> Self {
-        Self::Broken
-    }
-}
-
 impl Response {
     pub(super) fn new(content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
         Self { status: "200 OK", content_type, body: body.into() }
     }
 
-    pub(super) fn problem(status: &'static str, message: String) -> Self {
+    pub(super) fn problem(status: &'static str, message: impl Into<Vec<u8>>) -> Self {
         Self { status, content_type: "text/plain; charset=utf-8", body: message.into() }
     }
 
@@ -86,8 +71,9 @@ impl Response {
 }
 
 impl Request {
-    /// Reads a request from `stream`.
-    pub(super) fn read(stream: &TcpStream) -> Result<Self, Refusal> {
+    /// Reads a request from `stream`, or answers one that is not as it should be; an error if the
+    /// connection is of no use any more.
+    pub(super) fn read(stream: &TcpStream) -> io::Result<Result<Self, Response>> {
         stream.set_read_timeout(Some(SILENCE))?;
         stream.set_write_timeout(Some(SILENCE))?;
         let mut reader = BufReader::new(stream);
@@ -96,7 +82,7 @@ impl Request {
         head.read_line(&mut line)?;
         let mut words = line.split_whitespace().map(str::to_owned);
         let (Some(method), Some(target)) = (words.next(), words.next()) else {
-            return Err(Refusal::Told("400 Bad Request", "this is no request".to_owned()));
+            return Ok(Err(Response::problem("400 Bad Request", "this is no request")));
         };
         let path = target.split(['?', '#']).next().unwrap_or_default().to_owned();
         let mut request = Self {
@@ -111,10 +97,8 @@ impl Request {
         loop {
             line.clear();
             if head.read_line(&mut line)? == 0 {
-                return Err(Refusal::Told(
-                    "431 Request Header Fields Too Large",
-                    "too long".to_owned(),
-                ));
+                let status = "431 Request Header Fields Too Large";
+                return Ok(Err(Response::problem(status, "too long")));
             }
             let Some((name, value)) = line.split_once(':') else { break };
             let value = value.trim().to_owned();
@@ -128,14 +112,14 @@ impl Request {
         }
         if length > BODY_BYTES {
             let message = format!("files of more than {} MiB are not taken here", BODY_BYTES >> 20);
-            return Err(Refusal::Told("413 Content Too Large", message));
+            return Ok(Err(Response::problem("413 Content Too Large", message)));
         }
         // Grown as it arrives: what is announced costs nothing.
         reader.take(length as u64).read_to_end(&mut request.body)?;
         if request.body.len() < length {
-            return Err(Refusal::Broken);
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Ok(request)
+        Ok(Ok(request))
     }
 
     /// Whether it comes from a page of this server: another page must not read what is here, not
