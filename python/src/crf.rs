@@ -1,7 +1,7 @@
 //! The dense CRF alone.
 
 use dense_crf::{Appearance, DenseCrf, Params, Smoothness};
-use numpy::{PyArray2, PyArray3, PyReadonlyArray3, ndarray::Array3};
+use numpy::{PyArray2, PyArray3, PyReadonlyArray3};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
@@ -72,7 +72,7 @@ pub fn crf<'py>(
         )));
     }
     let refined = py.detach(|| pinpoint::refine::refine_with(&image, &map, &params));
-    arrays::rows(py, refined.map_err(raised)?, height, width)
+    arrays::array(py, (height, width), refined.map_err(raised)?)
 }
 
 /// Refines the probabilities of any number of labels, `labels × height × width`.
@@ -94,7 +94,5 @@ pub fn crf_labels<'py>(
     let (width, height) = (image.width() as usize, image.height() as usize);
     let refined =
         py.detach(|| DenseCrf::new(width, height, image.as_raw(), params)?.infer(&planes, shape.0));
-    let refined = Array3::from_shape_vec(shape, refined.map_err(raised)?)
-        .map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok(PyArray3::from_owned_array(py, refined))
+    arrays::array(py, shape, refined.map_err(raised)?)
 }
