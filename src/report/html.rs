@@ -6,6 +6,7 @@
 
 use image::Rgb;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{
     Report, Warning,
@@ -209,26 +210,9 @@ struct Data<'a> {
     classes: Vec<&'a str>,
     threshold: Option<f32>,
     scored: u64,
-    sweep: Sweep<'a>,
-    colours: Colours,
+    sweep: Value,
+    colours: Value,
     items: &'a [Shown<'a>],
-}
-
-#[derive(Serialize)]
-struct Sweep<'a> {
-    f1_foreground: &'a [Option<f64>],
-    f1_background: &'a [Option<f64>],
-}
-
-#[derive(Serialize)]
-struct Colours {
-    hit: [u8; 3],
-    alarm: [u8; 3],
-    miss: [u8; 3],
-    mask: [u8; 3],
-    truth: [u8; 3],
-    /// Of the scores 0, 1/255, …, 1.
-    heat: &'static [[u8; 3]],
 }
 
 fn data(report: &Report, gallery: &[Shown<'_>]) -> String {
@@ -237,18 +221,19 @@ fn data(report: &Report, gallery: &[Shown<'_>]) -> String {
         classes: report.class_names(),
         threshold: evaluation.scores.protocol.threshold.value(),
         scored: evaluation.scores.images_with_truth,
-        sweep: Sweep {
-            f1_foreground: &evaluation.sweep.f1_foreground,
-            f1_background: &evaluation.sweep.f1_background,
-        },
-        colours: Colours {
-            hit: overlay::TRUE_POSITIVE.0,
-            alarm: overlay::FALSE_POSITIVE.0,
-            miss: overlay::FALSE_NEGATIVE.0,
-            mask: overlay::PREDICTED_MASK.0,
-            truth: overlay::TRUE_MASK.0,
-            heat: &*overlay::colour_map::COLOURS,
-        },
+        sweep: json!({
+            "f1_foreground": evaluation.sweep.f1_foreground,
+            "f1_background": evaluation.sweep.f1_background,
+        }),
+        colours: json!({
+            "hit": overlay::TRUE_POSITIVE.0,
+            "alarm": overlay::FALSE_POSITIVE.0,
+            "miss": overlay::FALSE_NEGATIVE.0,
+            "mask": overlay::PREDICTED_MASK.0,
+            "truth": overlay::TRUE_MASK.0,
+            // Of the scores 0, 1/255, …, 1.
+            "heat": overlay::colour_map::COLOURS.as_slice(),
+        }),
         items: gallery,
     };
     // So that no text can end the script element it stands in.

@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// How long a signal may wait for an image that is being decoded.
-const PATIENCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Find the object in new images: masks, classes, boxes
 #[derive(Debug, clap::Args)]
@@ -124,7 +124,7 @@ impl Predict {
 
         let images = inputs.images.len();
         let classes = predictor.classes().iter();
-        let mut tally = Tally {
+        let mut results = Results {
             progress: (images > 1).then(|| ui.progress(images as u64, "predicting")),
             ui,
             json: self.json,
@@ -147,13 +147,13 @@ impl Predict {
                 };
                 writer.write(input, &image, &prediction)
             });
-            tally.count(input, outcome);
+            results.count(input, outcome);
         }
         if let Err(error) = writer.finish() {
-            tally.ui.warn(&format!("{error:#}"));
-            tally.failed += 1;
+            results.ui.warn(&format!("{error:#}"));
+            results.failed += 1;
         }
-        Ok(tally.close(&interrupt))
+        Ok(results.close(&interrupt))
     }
 
     fn options(&self) -> anyhow::Result<PredictOptions> {
@@ -197,7 +197,7 @@ fn read_large(path: &Path, max_megapixels: u32, interrupt: &Interrupt) -> anyhow
     let file = path.to_owned();
     thread::spawn(move || send.send(read_rgb(&file, max_megapixels)));
     loop {
-        match receive.recv_timeout(PATIENCE) {
+        match receive.recv_timeout(POLL_INTERVAL) {
             Ok(image) => return Ok(image?),
             Err(RecvTimeoutError::Timeout) if !interrupt.is_requested() => {}
             Err(_) => bail!("interrupted while reading `{}`", path.display()),
@@ -206,7 +206,7 @@ fn read_large(path: &Path, max_megapixels: u32, interrupt: &Interrupt) -> anyhow
 }
 
 /// What became of the images, told as it happens.
-struct Tally<'a> {
+struct Results<'a> {
     ui: &'a mut Ui,
     json: bool,
     progress: Option<Progress>,
@@ -217,7 +217,7 @@ struct Tally<'a> {
     failed: usize,
 }
 
-impl Tally<'_> {
+impl Results<'_> {
     fn count(&mut self, input: &Input, outcome: anyhow::Result<Line<'_>>) {
         let Self { ui, json, class_width, .. } = self;
         let image = input.path.display().to_string();

@@ -1,8 +1,8 @@
 //! Every method of a settings file trained, scored and compared; what is finished is not done
 //! again.
 
+mod observer;
 mod plan;
-mod watch;
 
 use std::{
     path::{Path, PathBuf},
@@ -30,8 +30,8 @@ use pinpoint::{
 
 pub(crate) use self::plan::seed;
 use self::{
+    observer::RunObserver,
     plan::{Job, Work, passes_per_image, plan},
-    watch::Watch,
 };
 use crate::{
     choice::{PRESETS, named},
@@ -112,7 +112,7 @@ pub(crate) struct Study {
 }
 
 /// What all jobs share.
-struct Workplace<'a> {
+struct Runner<'a> {
     study: &'a Study,
     jobs: &'a [Job],
     workers: usize,
@@ -153,22 +153,22 @@ impl Study {
         let progress = ui.progress(effort, "sweep");
         let interrupt = Interrupt::listen()?;
         let read_as = (any.data.clone(), dataset.mask_rule);
-        let place =
-            Workplace { study: &self, jobs: &jobs, workers, interrupt, progress, images, read_as };
+        let runner =
+            Runner { study: &self, jobs: &jobs, workers, interrupt, progress, images, read_as };
 
         let mut failed: Vec<&str> = Vec::new();
         for job in &jobs {
-            let Err(error) = place.work(job, &failed, ui) else { continue };
+            let Err(error) = runner.work(job, &failed, ui) else { continue };
             if let Some(pinpoint::Error::Interrupted) = error.downcast_ref() {
-                drop(place);
+                drop(runner);
                 return Ok(interrupted(ui, "the same command goes on from here"));
             }
             // One row that fails must not cost the user the others.
             failed.push(&job.name);
             let error = error.context(format!("`{}` failed", job.name));
-            place.progress.aside(|| ui.error(&error));
+            runner.progress.aside(|| ui.error(&error));
         }
-        drop(place);
+        drop(runner);
         if failed.len() == jobs.len() {
             bail!("no row could be scored");
         }
@@ -230,7 +230,7 @@ fn report_folder(run: &Path, crf: Option<Preset>) -> PathBuf {
     }
 }
 
-impl Workplace<'_> {
+impl Runner<'_> {
     /// Trains and scores a row, as far as that is not done.
     fn work(&self, job: &Job, failed: &[&str], ui: &mut Ui) -> anyhow::Result<()> {
         let mut open = self.study.refinements();
@@ -302,15 +302,15 @@ impl Workplace<'_> {
             resume: RunDir::exists(&folder),
             ..TrainRequest::new(&self.study.data, &folder, config.clone())
         };
-        let mut watch = Watch {
+        let mut observer = RunObserver {
             name: &job.name,
             interrupt: &self.interrupt,
             progress: &self.progress,
             weight: passes_per_image(config),
             left: job.effort(self.images.0),
         };
-        let outcome = train(&request, &mut watch);
-        watch.close();
+        let outcome = train(&request, &mut observer);
+        observer.close();
         match outcome?.ending {
             Ending::Finished(_) => Ok(()),
             Ending::Interrupted => Err(pinpoint::Error::Interrupted.into()),

@@ -16,10 +16,10 @@ const HEAD_BYTES: u64 = 16 * 1024;
 pub(super) const BODY_BYTES: usize = 256 << 20;
 
 /// How long a browser may be silent within a request.
-const SILENCE: Duration = Duration::from_secs(20);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long it may be silent once it has its answer.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What a browser asks for.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Response {
         stream.flush()?;
         // What was refused unread would reset the connection, and the answer would be lost with it.
         stream.shutdown(Shutdown::Write)?;
-        stream.set_read_timeout(Some(FAREWELL))?;
+        stream.set_read_timeout(Some(CLOSING_TIMEOUT))?;
         io::copy(&mut stream.take(BODY_BYTES as u64), &mut io::sink()).map(drop)
     }
 }
@@ -74,8 +74,8 @@ impl Request {
     /// Reads a request from `stream`, or answers one that is not as it should be; an error if the
     /// connection is of no use any more.
     pub(super) fn read(stream: &TcpStream) -> io::Result<Result<Self, Response>> {
-        stream.set_read_timeout(Some(SILENCE))?;
-        stream.set_write_timeout(Some(SILENCE))?;
+        stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
+        stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
         let mut reader = BufReader::new(stream);
         let mut head = reader.by_ref().take(HEAD_BYTES);
         let mut line = String::new();
