@@ -1,6 +1,6 @@
 //! The dense CRF alone.
 
-use dense_crf::{Appearance, DenseCrf, Params, Smoothness};
+use dense_crf::{DenseCrf, Params};
 use numpy::{PyArray2, PyArray3, PyReadonlyArray3};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -25,19 +25,15 @@ pub struct CrfSettings {
 impl CrfSettings {
     pub fn params(&self) -> PyResult<Params> {
         let mut params = preset(&self.preset)?;
-        let Smoothness { weight, theta_gamma } =
-            params.smoothness.expect("presets have both kernels");
-        params.smoothness = Some(Smoothness {
-            weight: self.smoothness_weight.unwrap_or(weight),
-            theta_gamma: self.theta_gamma.unwrap_or(theta_gamma),
-        });
-        let Appearance { weight, theta_alpha, theta_beta } =
-            params.appearance.expect("presets have both kernels");
-        params.appearance = Some(Appearance {
-            weight: self.appearance_weight.unwrap_or(weight),
-            theta_alpha: self.theta_alpha.unwrap_or(theta_alpha),
-            theta_beta: self.theta_beta.unwrap_or(theta_beta),
-        });
+        if let Some(kernel) = &mut params.smoothness {
+            kernel.weight = self.smoothness_weight.unwrap_or(kernel.weight);
+            kernel.theta_gamma = self.theta_gamma.unwrap_or(kernel.theta_gamma);
+        }
+        if let Some(kernel) = &mut params.appearance {
+            kernel.weight = self.appearance_weight.unwrap_or(kernel.weight);
+            kernel.theta_alpha = self.theta_alpha.unwrap_or(kernel.theta_alpha);
+            kernel.theta_beta = self.theta_beta.unwrap_or(kernel.theta_beta);
+        }
         params.iterations = self.iterations.unwrap_or(params.iterations);
         Ok(params)
     }

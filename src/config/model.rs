@@ -65,11 +65,10 @@ pub enum Statistics {
 }
 
 /// What computes the layers on the processor; other devices always use their own operations.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kernels {
     /// Convolution, batch norm, shortcut and ReLU in one operation, by `conv-kernels`.
-    #[default]
     Fused,
     /// The tensor framework's own operations, one by one: slower, to check against.
     Composed,

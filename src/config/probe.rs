@@ -44,11 +44,10 @@ settings! {
 }
 
 /// What of an image the class is told from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClassView {
     /// What is best on training images that the class head was not fitted to.
-    #[default]
     Best,
     /// The whole image.
     Image,
@@ -57,22 +56,20 @@ pub enum ClassView {
 }
 
 /// What is done to the mask of an image at last.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Refinement {
     /// It is interpolated between cells.
     None,
     /// It is snapped to edges of the image's colours nearby.
-    #[default]
     Edges,
 }
 
 /// Which linear heads teach where the object is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Teachers {
     /// Both kinds, with the same weight.
-    #[default]
     Both,
     /// Masks through which a trained classifier tells the class.
     MaskHeads,
@@ -81,11 +78,10 @@ pub enum Teachers {
 }
 
 /// Views of each image whose features are averaged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Views {
     /// The image as it is.
-    #[default]
     One,
     /// Its mirror image too, at twice the time.
     Mirrored,

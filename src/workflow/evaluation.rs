@@ -107,6 +107,10 @@ pub fn evaluate(
     request: &EvaluateRequest,
     mut observe: impl FnMut(EvaluateEvent<'_>) -> ControlFlow<()>,
 ) -> Result<Report> {
+    let mut tell = |event: EvaluateEvent<'_>| match observe(event) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::Interrupted),
+    };
     let run = request.run.as_deref().map(OpenRun::open).transpose()?;
     let mut settings = run.as_ref().map_or_else(Config::default, |run| run.config.clone());
     settings.data.mask_rule = request.mask_rule.or(settings.data.mask_rule);
@@ -123,13 +127,13 @@ pub fn evaluate(
         run: run.as_ref(),
     };
     let mut dataset = evaluation.dataset(&settings.data, settings.seed)?;
-    evaluation.warn(&dataset, &mut observe)?;
+    evaluation.warn(&dataset, &mut tell)?;
     let predictor = evaluation.predictor()?;
     if let Some(predictor) = &predictor {
         predictor.number_classes(&mut dataset)?;
     }
     if let Some(note) = predictor.as_ref().and_then(Predictor::note) {
-        tell(&mut observe, EvaluateEvent::Note(note))?;
+        tell(EvaluateEvent::Note(note))?;
     }
     let source = match (&predictor, &request.maps) {
         (Some(predictor), _) => MapSource::Predictor(predictor),
@@ -151,23 +155,16 @@ pub fn evaluate(
         workers: workers(request.threads),
     };
     evaluation.require_memory(&task)?;
-    task.protocol.threshold = evaluation.threshold(&task, &mut observe)?;
-    evaluation.score(&task, &mut observe)
+    task.protocol.threshold = evaluation.threshold(&task, &mut tell)?;
+    evaluation.score(&task, &mut tell)
 }
 
 fn unusable(problem: &str) -> Error {
     Error::Setting(vec![problem.to_owned()])
 }
 
-type Observe<'a> = &'a mut dyn FnMut(EvaluateEvent<'_>) -> ControlFlow<()>;
-
 /// Tells of an event; whoever is told of it may break off.
-fn tell(observe: Observe<'_>, event: EvaluateEvent<'_>) -> Result<()> {
-    match observe(event) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Error::Interrupted),
-    }
-}
+type Tell<'a> = &'a mut dyn FnMut(EvaluateEvent<'_>) -> Result<()>;
 
 /// A request whose run and data are known.
 struct Evaluating<'a> {
@@ -198,19 +195,19 @@ impl Evaluating<'_> {
     }
 
     /// Tells what of a dataset cannot be used.
-    fn warn(&self, dataset: &Dataset, observe: Observe<'_>) -> Result<()> {
+    fn warn(&self, dataset: &Dataset, tell: Tell<'_>) -> Result<()> {
         for group in problem::group(&dataset.problems) {
-            tell(observe, EvaluateEvent::DatasetProblem(&group.to_string()))?;
+            tell(EvaluateEvent::DatasetProblem(&group.to_string()))?;
         }
         let split = self.split;
         if dataset.split(split).iter().any(|sample| sample.truth.has_mask()) {
             return Ok(());
         }
         let text = format!("no image of the `{split}` split has a mask, so masks get no score");
-        tell(observe, EvaluateEvent::DatasetProblem(&text))?;
+        tell(EvaluateEvent::DatasetProblem(&text))?;
         if !self.request.decidability {
             let text = "`--decidability` scores maps without masks";
-            tell(observe, EvaluateEvent::Note(text))?;
+            tell(EvaluateEvent::Note(text))?;
         }
         Ok(())
     }
@@ -260,42 +257,42 @@ impl Evaluating<'_> {
     }
 
     /// The threshold, found on another split first if the rule asks for it.
-    fn threshold(&self, task: &EvaluationTask<'_>, observe: Observe<'_>) -> Result<Threshold> {
+    fn threshold(&self, task: &EvaluationTask<'_>, tell: Tell<'_>) -> Result<Threshold> {
         let rule = self.request.threshold;
         if rule.ready().is_none() {
             let images = task.dataset.split(tuning_split(rule, self.split)).len();
-            tell(observe, EvaluateEvent::Tuning(images))?;
+            tell(EvaluateEvent::Tuning(images))?;
         }
-        tune(rule, task, || tell(observe, EvaluateEvent::Image))
+        tune(rule, task, || tell(EvaluateEvent::Image))
     }
 
     /// Scores the split and writes the report.
-    fn score(&self, task: &EvaluationTask<'_>, observe: Observe<'_>) -> Result<Report> {
+    fn score(&self, task: &EvaluationTask<'_>, tell: Tell<'_>) -> Result<Report> {
         let EvaluateRequest { save_maps, report, .. } = self.request;
         let training = match self.run.map(|run| run.dir.records()) {
             Some(Ok(records)) => Some(Training::of(&records)),
             Some(Err(error)) => {
                 let text = format!("the time of training is not known: {error}");
-                tell(observe, EvaluateEvent::Warning(&text))?;
+                tell(EvaluateEvent::Warning(&text))?;
                 None
             }
             None => None,
         };
         let images = task.dataset.split(self.split).len();
-        tell(observe, EvaluateEvent::Scoring(images))?;
+        tell(EvaluateEvent::Scoring(images))?;
         let saved = |index| match save_maps {
             SaveMaps::None => false,
             SaveMaps::Shown => compare::is_shown(index, images),
             SaveMaps::All => true,
         };
         let mut folder = report.as_deref().map(Folder::create).transpose()?;
-        let mut advance = || tell(observe, EvaluateEvent::Image);
+        let mut advance = || tell(EvaluateEvent::Image);
         let evaluation = match &mut folder {
             Some(folder) => folder.evaluate(task, saved, advance)?,
             None => evaluate::evaluate(task, |_| Ok(()), |()| advance())?,
         };
         if let Some(problem) = one_sided(evaluation.scores.truth_foreground) {
-            tell(observe, EvaluateEvent::Warning(problem))?;
+            tell(EvaluateEvent::Warning(problem))?;
         }
         let method = match task.source {
             MapSource::Predictor(predictor) => predictor.method().to_owned(),

@@ -12,7 +12,7 @@ use pinpoint::{
 };
 
 use crate::{
-    interrupt::{Interrupt, interrupted},
+    interrupt::{self, interrupted},
     machine::use_threads,
     shipped,
     ui::Ui,
@@ -48,7 +48,7 @@ impl Demo {
             out.display()
         );
         let threads = Some(use_threads(threads)?);
-        let interrupt = Interrupt::listen()?;
+        interrupt::listen()?;
         let started = Instant::now();
         let spec = SyntheticSpec { seed, ..SyntheticSpec::small() };
         let data = out.join("data");
@@ -62,7 +62,7 @@ impl Demo {
 
         let config = settings(seed, epochs, spec.side)?;
         let request = TrainRequest { threads, ..TrainRequest::new(&data, out.join("run"), config) };
-        let (trained, code) = watch::train(&request, None, &interrupt, ui)?;
+        let (trained, code) = watch::train(&request, None, ui)?;
         if code != ExitCode::SUCCESS {
             return Ok(code);
         }
@@ -71,7 +71,7 @@ impl Demo {
         let report = Some(folder.clone());
         let ours = EvaluateRequest { threads, report, ..EvaluateRequest::run(trained.run.root()) };
         let ones = EvaluateRequest { threads, ..EvaluateRequest::untrained("all-ones", &data) };
-        let mut score = |request| watch::score(request, &interrupt, ui);
+        let mut score = |request| watch::score(request, ui);
         let (ours, ones) = match score(&ours).and_then(|ours| Ok((ours, score(&ones)?))) {
             Err(pinpoint::Error::Interrupted) => {
                 let run = trained.run.root().display();

@@ -25,7 +25,7 @@ use self::scores::{document, table};
 use crate::{
     choice::{PRESETS, named},
     data_args::{LayoutArgs, MaskArgs},
-    interrupt::{Interrupt, interrupted},
+    interrupt::{self, interrupted},
     machine::use_threads,
     ui::Ui,
     watch, weight_files,
@@ -120,7 +120,7 @@ impl Evaluate {
             "nothing says of which dataset the maps are\nhint: give the dataset by `--data`"
         );
         let folders = self.folders()?;
-        let interrupt = Interrupt::listen()?;
+        interrupt::listen()?;
         let runs: Vec<Option<&PathBuf>> = match self.runs.is_empty() {
             true => vec![None],
             false => self.runs.iter().map(Some).collect(),
@@ -132,9 +132,9 @@ impl Evaluate {
                 report: folders.get(index).cloned(),
                 ..self.request(run.cloned())
             };
-            match self.one(&request, &interrupt, ui) {
+            match self.one(&request, ui) {
                 Ok(()) => {}
-                Err(_) if interrupt.is_requested() => {
+                Err(_) if interrupt::requested() => {
                     let text = format!("{index} of {} runs are scored", runs.len());
                     return Ok(interrupted(ui, &text));
                 }
@@ -196,14 +196,9 @@ impl Evaluate {
     }
 
     /// Scores one run, or what is scored without one, and prints the scores.
-    fn one(
-        &self,
-        request: &EvaluateRequest,
-        interrupt: &Interrupt,
-        ui: &mut Ui,
-    ) -> anyhow::Result<()> {
+    fn one(&self, request: &EvaluateRequest, ui: &mut Ui) -> anyhow::Result<()> {
         let started = Instant::now();
-        let report = &watch::score(request, interrupt, ui)?;
+        let report = &watch::score(request, ui)?;
         ui.note(&format!(
             "{} images scored in {:.1} s",
             report.evaluation.scores.images,

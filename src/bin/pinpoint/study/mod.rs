@@ -37,10 +37,9 @@ use crate::{
     choice::{PRESETS, named},
     comparison::write,
     data_args::{LayoutArgs, MaskArgs},
-    interrupt::{Interrupt, interrupted},
+    interrupt::{self, go_on, interrupted},
     machine::use_threads,
     ui::{Progress, Ui},
-    watch::go_on,
     weight_files::{file_or_name, warn_of},
 };
 
@@ -116,7 +115,6 @@ struct Runner<'a> {
     study: &'a Study,
     jobs: &'a [Job],
     workers: usize,
-    interrupt: Interrupt,
     progress: Progress,
     /// Images of the splits that are trained on and scored.
     images: (usize, usize),
@@ -151,10 +149,9 @@ impl Study {
         let scored = images.1 * self.refinements().len();
         let effort = jobs.iter().map(|job| job.effort(images.0) + scored as u64).sum();
         let progress = ui.progress(effort, "sweep");
-        let interrupt = Interrupt::listen()?;
+        interrupt::listen()?;
         let read_as = (any.data.clone(), dataset.mask_rule);
-        let runner =
-            Runner { study: &self, jobs: &jobs, workers, interrupt, progress, images, read_as };
+        let runner = Runner { study: &self, jobs: &jobs, workers, progress, images, read_as };
 
         let mut failed: Vec<&str> = Vec::new();
         for job in &jobs {
@@ -304,7 +301,6 @@ impl Runner<'_> {
         };
         let mut observer = RunObserver {
             name: &job.name,
-            interrupt: &self.interrupt,
             progress: &self.progress,
             weight: passes_per_image(config),
             left: job.effort(self.images.0),
@@ -373,7 +369,7 @@ impl Runner<'_> {
                 // Notes and problems of the dataset were told once for all rows.
                 _ => {}
             }
-            go_on(&self.interrupt)
+            go_on()
         })?;
         Ok(())
     }

@@ -3,7 +3,7 @@
 use pinpoint::train::{Event, Observer};
 
 use crate::{
-    interrupt::Interrupt,
+    interrupt::requested,
     ui::Progress,
     watch::{describe, epoch_line},
 };
@@ -11,7 +11,6 @@ use crate::{
 /// Counts what a run learns towards the whole.
 pub(super) struct RunObserver<'a> {
     pub(super) name: &'a str,
-    pub(super) interrupt: &'a Interrupt,
     pub(super) progress: &'a Progress,
     /// What an image counts for.
     pub(super) weight: u64,
@@ -65,7 +64,7 @@ impl Observer for RunObserver<'_> {
     }
 
     fn wants_to_stop(&self) -> bool {
-        self.interrupt.is_requested()
+        requested()
     }
 }
 
@@ -76,14 +75,9 @@ mod tests {
 
     #[test]
     fn an_image_whose_features_are_computed_counts_towards_the_whole() {
-        let (interrupt, progress) = (Interrupt::default(), Ui::new().progress(4, "study"));
-        let mut observer = RunObserver {
-            name: "probe-s0",
-            interrupt: &interrupt,
-            progress: &progress,
-            weight: 1,
-            left: 4,
-        };
+        let progress = Ui::new().progress(4, "study");
+        let mut observer =
+            RunObserver { name: "probe-s0", progress: &progress, weight: 1, left: 4 };
         let computing = |done| Event::Working { what: "computing features", done, total: 2 };
         (0..2).for_each(|done| observer.observe(&computing(done)));
         assert_eq!(observer.left, 2);

@@ -8,10 +8,7 @@ use std::{
     net::{Ipv4Addr, TcpListener, TcpStream},
     path::{Component, Path, PathBuf},
     process::{Command, ExitCode, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
     thread,
 };
 
@@ -69,18 +66,12 @@ impl View {
             open_browser(&address);
         }
         let site = Arc::new(Site { run: self.run, port, predictor });
-        let open = Arc::new(AtomicUsize::new(0));
         for stream in listener.incoming().flatten() {
-            // Beyond that, browsers try again.
-            if open.load(Ordering::Acquire) >= MOST_REQUESTS {
-                continue;
+            // Each answer shares the site until it is given; beyond that, browsers try again.
+            if Arc::strong_count(&site) <= MOST_REQUESTS {
+                let site = Arc::clone(&site);
+                thread::spawn(move || site.answer(stream));
             }
-            open.fetch_add(1, Ordering::AcqRel);
-            let (site, open) = (Arc::clone(&site), Arc::clone(&open));
-            thread::spawn(move || {
-                site.answer(stream);
-                open.fetch_sub(1, Ordering::AcqRel);
-            });
         }
         Ok(ExitCode::SUCCESS)
     }
