@@ -70,7 +70,7 @@ impl Evaluator {
 
     /// Adds one image.
     pub fn accumulate(&mut self, image: ImageSummary) {
-        let ImageSummary { row, pixels, boxes, sides } = image;
+        let ImageSummary { row, pixels, boxes, features } = image;
         let label = row.label;
         assert!(label < self.classes.len(), "label {label} is below {}", self.classes.len());
         if let Some(class) = row.predicted {
@@ -82,9 +82,9 @@ impl Evaluator {
         if let Some(boxes) = &boxes {
             self.boxes.accumulate(boxes);
         }
-        if let Some(sides) = sides {
-            self.foregrounds.push(sides.foreground);
-            self.backgrounds.push(sides.background);
+        if let Some(features) = features {
+            self.foregrounds.push(features.foreground);
+            self.backgrounds.push(features.background);
             self.pooled_labels.push(label);
         }
         if let Some(pixels) = pixels {

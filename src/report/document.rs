@@ -101,7 +101,7 @@ impl Training {
 
 /// What every version of the form has.
 #[derive(Deserialize)]
-struct Stamp {
+struct Header {
     format: u32,
     version: String,
 }
@@ -119,7 +119,7 @@ impl Report {
             problem,
             remedy: remedy.to_owned(),
         };
-        if let Ok(Stamp { format, version }) = serde_json::from_str(&text)
+        if let Ok(Header { format, version }) = serde_json::from_str(&text)
             && format > Self::FORMAT
         {
             let problem = format!("the report was written by pinpoint {version}, which is newer");

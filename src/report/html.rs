@@ -27,7 +27,7 @@ const SCRIPT: &str = include_str!("html/page.js");
 
 /// An image of the gallery, as the script has it.
 #[derive(Serialize)]
-pub(super) struct Shown<'a> {
+pub(super) struct GalleryImage<'a> {
     id: &'a str,
     label: usize,
     predicted: Option<usize>,
@@ -40,7 +40,7 @@ pub(super) struct Shown<'a> {
     thumbnail: Thumbnail,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> GalleryImage<'a> {
     /// An image with its scores, where it stands among all, and its picture.
     pub(super) fn new(row: &'a ImageRow, standing: Standing, thumbnail: Thumbnail) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl<'a> Shown<'a> {
 }
 
 /// The page.
-pub(super) fn page(report: &Report, figures: &[Figure], gallery: &[Shown<'_>]) -> String {
+pub(super) fn page(report: &Report, figures: &[Figure], gallery: &[GalleryImage<'_>]) -> String {
     let scores = &report.evaluation.scores;
     let headline = headline(scores);
     let (first, rest) = headline.split_at(leading(&headline));
@@ -212,10 +212,10 @@ struct Data<'a> {
     scored: u64,
     sweep: Value,
     colours: Value,
-    items: &'a [Shown<'a>],
+    items: &'a [GalleryImage<'a>],
 }
 
-fn data(report: &Report, gallery: &[Shown<'_>]) -> String {
+fn data(report: &Report, gallery: &[GalleryImage<'_>]) -> String {
     let evaluation = &report.evaluation;
     let data = Data {
         classes: report.class_names(),
@@ -245,9 +245,9 @@ mod tests {
     use super::*;
     use crate::report::{document::tests::example, figures::figures};
 
-    fn shown(row: &ImageRow) -> Shown<'_> {
+    fn shown(row: &ImageRow) -> GalleryImage<'_> {
         let thumbnail = Thumbnail { image: "data:i".into(), map: "data:m".into(), truth: None };
-        Shown::new(row, Standing::Worst, thumbnail)
+        GalleryImage::new(row, Standing::Worst, thumbnail)
     }
 
     #[test]

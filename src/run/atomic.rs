@@ -64,7 +64,7 @@ impl PartFile {
                 outcome => outcome?,
             };
             let part = Self { file, path, published: false };
-            // Someone who clears the folder may have been quicker than our lock.
+            // Another process that clears the folder may have removed it before it was locked.
             match part.file.try_lock() {
                 Err(TryLockError::WouldBlock) => {}
                 // Where there are no locks, nobody clears.
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_are_cleared_away_and_the_living_are_not() {
+    fn files_of_ended_writers_are_removed_and_those_of_running_ones_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         let alive = PartFile::beside(&path).unwrap();
@@ -198,11 +198,11 @@ mod tests {
         let (target, victim) = (folder.path().join("mask.png"), folder.path().join("victim"));
         fs::write(&victim, "precious").unwrap();
         std::os::unix::fs::symlink(&victim, &target).unwrap();
-        let lure = folder.path().join(format!(".1-2-3{ENDING}"));
-        std::os::unix::fs::symlink(&victim, &lure).unwrap();
+        let planted = folder.path().join(format!(".1-2-3{ENDING}"));
+        std::os::unix::fs::symlink(&victim, &planted).unwrap();
         write_atomically(&target, b"mask").unwrap();
         assert_eq!(fs::read(&victim).unwrap(), b"precious");
-        assert!(!target.is_symlink() && lure.is_symlink());
+        assert!(!target.is_symlink() && planted.is_symlink());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Evaluation in one call: a run, saved score maps or a trivial rule in, a report out.
 
 use std::{
+    ffi::OsString,
     ops::ControlFlow,
     path::{Path, PathBuf},
 };
@@ -177,9 +178,7 @@ struct Evaluating<'a> {
 impl Evaluating<'_> {
     /// The dataset, with a validation split where one is needed.
     fn dataset(&self, settings: &DataConfig, seed: u64) -> Result<Dataset> {
-        let DataSource { path, layout, images } = self.data;
-        let options = settings.open_options(*layout, images.clone());
-        let mut dataset = Dataset::open(path, &options)?;
+        let mut dataset = self.data.open(settings)?;
         let tuned_on = tuning_split(self.request.threshold, self.split);
         if self.split != Split::Test || tuned_on != Split::Test {
             // The same cut as training made, so that `valid` means the same samples.
@@ -188,7 +187,7 @@ impl Evaluating<'_> {
         for split in [self.split, tuned_on] {
             if dataset.split(split).is_empty() {
                 let problem = format!("there is no `{split}` split");
-                return Err(Error::data(path, problem, "see `pinpoint data check`"));
+                return Err(Error::data(&self.data.path, problem, "see `pinpoint data check`"));
             }
         }
         Ok(dataset)
@@ -296,7 +295,7 @@ impl Evaluating<'_> {
         }
         let method = match task.source {
             MapSource::Predictor(predictor) => predictor.method().to_owned(),
-            MapSource::Maps(folder) => format!("maps of {}", name(folder)),
+            MapSource::Maps(folder) => format!("maps of {}", name_of(folder).display()),
         };
         let report = Report {
             format: Report::FORMAT,
@@ -377,7 +376,7 @@ fn one_sided(foreground: Option<f64>) -> Option<&'static str> {
 }
 
 /// The last part of a path that is a name.
-fn name(path: &Path) -> String {
+pub fn name_of(path: &Path) -> OsString {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    whole.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy()).into_owned()
+    whole.file_name().unwrap_or("run".as_ref()).to_owned()
 }

@@ -2,12 +2,7 @@
 
 mod scores;
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::Instant,
-};
+use std::{path::PathBuf, process::ExitCode, time::Instant};
 
 use anyhow::ensure;
 use clap::builder::PossibleValuesParser;
@@ -18,7 +13,7 @@ use pinpoint::{
     predict::UNTRAINED,
     refine::Preset,
     report::{Warning, warnings},
-    workflow::SaveMaps,
+    workflow::{SaveMaps, name_of},
 };
 
 use self::scores::{document, table};
@@ -158,7 +153,7 @@ impl Evaluate {
         let folders = match report {
             _ if self.no_report => Vec::new(),
             Some(folder) if runs.len() < 2 => vec![folder.clone()],
-            Some(folder) => runs.iter().map(|run| folder.join(name(run))).collect(),
+            Some(folder) => runs.iter().map(|run| folder.join(name_of(run))).collect(),
             None if self.maps.is_some() => Vec::new(),
             None => runs.iter().map(|run| run.join("report")).collect(),
         };
@@ -218,10 +213,4 @@ impl Evaluate {
         }
         Ok(())
     }
-}
-
-/// The last part of a path that is a name.
-fn name(path: &Path) -> PathBuf {
-    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    whole.file_name().map_or_else(|| OsString::from("run"), OsString::from).into()
 }

@@ -52,7 +52,7 @@ impl Check {
         let Self { data, layout, masks, max_megapixels, all, json } = self;
         let mut settings = DataConfig { max_megapixels, ..DataConfig::default() };
         masks.apply(&mut settings);
-        let dataset = Dataset::open(&data, &settings.open_options(layout.layout, layout.images))?;
+        let dataset = layout.of(&data).open(&settings)?;
         let progress = ui.progress(dataset.samples().count() as u64, "checking");
         let inspection = inspect(&dataset, max_megapixels, || progress.inc(1));
         drop(progress);
