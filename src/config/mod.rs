@@ -201,8 +201,8 @@ settings! {
         pub upscale_short_side: u32 = 500,
         /// Images whose short side is above this are shrunk to it; 0 leaves them alone.
         pub shrink_short_side: u32 = 0,
-        /// Reflected border added on each side for training, as a fraction of height and width.
         // Reflection does not repeat the edge: at most one pixel less than the image fits.
+        /// Reflected border added on each side for training, as a fraction of height and width.
         pub train_padding: f64 = 0.0 => within(0.0..=0.9),
         /// Side of the square training crop, in pixels.
         pub crop: u32 = 480,

@@ -3,9 +3,8 @@
 //! Content goes into a new file beside the target, which then takes the target's
 //! name. The new file is created exclusively, under a name that nobody else uses:
 //! two processes may write into one folder, and no link planted there is followed.
-//! Its writer keeps it locked, so that whoever finds one unlocked knows that its
-//! writer is dead, and removes it. (The crate `tempfile` locks nothing, and leaves what a killed
-//! process has begun.)
+//! Its writer keeps it locked: an unlocked one is left from a process that was killed, and is
+//! removed. (The crate `tempfile` locks nothing, and leaves such files.)
 
 use std::{
     collections::BTreeSet,
@@ -87,7 +86,7 @@ impl PartFile {
 impl Drop for PartFile {
     fn drop(&mut self) {
         if !self.published {
-            // What is left of a failed attempt would only confuse; its error is the one to tell.
+            // The error of the failed attempt is the one to report.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -126,7 +125,7 @@ fn clear_once(folder: &Path) {
     }
 }
 
-/// Removes unfinished files whose writers are dead; whatever cannot be removed stays.
+/// Removes unfinished files whose writers have ended; what cannot be removed stays.
 pub(super) fn clear(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -75,7 +75,7 @@ pub enum SaveMaps {
 pub enum EvaluateEvent<'a> {
     /// Something the user should know.
     Note(&'a str),
-    /// Something that is probably not as the user means it.
+    /// Something that the user probably did not intend.
     Warning(&'a str),
     /// Something about the dataset that limits what can be scored.
     DatasetProblem(&'a str),
@@ -237,7 +237,7 @@ impl Evaluating<'_> {
         Ok(Some(Features::open(&weights)?))
     }
 
-    /// Refuses an evaluation that could only end for want of memory.
+    /// Refuses an evaluation that would run out of memory.
     fn require_memory(&self, task: &EvaluationTask<'_>) -> Result<()> {
         let splits = [self.split, tuning_split(self.request.threshold, self.split)];
         let samples = splits.iter().flat_map(|&split| task.dataset.split(split));

@@ -61,7 +61,7 @@ pub(crate) struct Crf {
     threads: Option<usize>,
 }
 
-/// What wins over the preset.
+/// Parameters that replace those of the preset.
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = "Parameters (override the preset)")]
 struct Parameters {
@@ -99,7 +99,7 @@ struct Parameters {
 }
 
 impl Parameters {
-    /// Lays the given flags over a preset; absent ones leave it alone.
+    /// The parameters of a preset, replaced where flags were given.
     fn over(self, preset: Preset) -> Params {
         let mut params = preset.params();
         if let Some(kernel) = &mut params.smoothness {

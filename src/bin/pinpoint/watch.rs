@@ -212,7 +212,7 @@ impl TrainingProgress<'_> {
             Some(bar) => bar.say(&line),
             None => self.ui.note(&line),
         }
-        // A file for other eyes that cannot be written is no reason to stop training.
+        // Training goes on where the file of TensorBoard cannot be written.
         if let Some(Err(error)) = self.events.as_mut().map(|events| events.add(record)) {
             self.ui.warn(&format!("{error:#}"));
             self.events = None;

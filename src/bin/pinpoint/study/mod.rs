@@ -31,7 +31,7 @@ use pinpoint::{
 pub(crate) use self::plan::seed;
 use self::{
     observer::RunObserver,
-    plan::{Job, Work, passes_per_image, plan},
+    plan::{Job, passes_per_image, plan},
 };
 use crate::{
     choice::{PRESETS, named},
@@ -132,9 +132,10 @@ impl Study {
             weights::read(weights)?;
         }
         // One row stands for the others.
-        let mut configs = jobs.iter().filter_map(Job::config).filter(|it| it.method != "unet");
-        configs.find(|config| warn_of(self.weights.as_deref(), config, ui));
-        let mut any = jobs.iter().find_map(Job::config).cloned().unwrap_or_default();
+        let configs = || jobs.iter().filter_map(|job| job.config.as_ref());
+        let mut from_weights = configs().filter(|config| config.method != "unet");
+        from_weights.find(|config| warn_of(self.weights.as_deref(), config, ui));
+        let mut any = configs().next().cloned().unwrap_or_default();
         self.masks.apply(&mut any.data);
         let dataset = open_dataset(&self.source(), &any)?;
         self.require_classes(&dataset)?;
@@ -239,7 +240,7 @@ impl Runner<'_> {
             self.progress.say(&format!("{}: finished before", job.name));
             return Ok(());
         }
-        if let Some(config) = job.config() {
+        if let Some(config) = &job.config {
             self.train(job, config, failed)?;
         }
         open.into_iter().try_for_each(|crf| self.score(job, crf, ui))
@@ -251,7 +252,7 @@ impl Runner<'_> {
         let Ok(report) = Report::read(&folder) else { return false };
         let Study { threshold, oracle_label, data, .. } = self.study;
         let conditions = &report.conditions;
-        report.settings.as_deref() == job.config()
+        report.settings.as_deref() == job.config.as_ref()
             && conditions.crf == crf
             && conditions.oracle_label == *oracle_label
             && conditions.truth_rule == self.read_as.1
@@ -282,13 +283,22 @@ impl Runner<'_> {
     fn train(&self, job: &Job, config: &Config, failed: &[&str]) -> anyhow::Result<()> {
         let folder = job.folder(&self.study.out);
         // A run that has begun to learn by itself goes on with that.
-        if let Work::Adopt(_, earlier) = job.work {
+        if let Some(earlier) = job.adopts {
             let run = match RunDir::exists(&folder) {
                 true => RunDir::reopen(&folder, config)?,
                 false => RunDir::plan(&folder)?,
             };
             if run.adopted().is_some() || !run.checkpoint().exists() {
-                return self.adopt(job, config, &run, &self.jobs[earlier], failed);
+                let from = &self.jobs[earlier];
+                if failed.contains(&from.name.as_str()) {
+                    bail!("its training is that of `{}`, which failed", from.name);
+                }
+                if !run.checkpoint().exists() {
+                    run.begin(config, None)?;
+                    run.adopt(&RunDir::open(&from.folder(&self.study.out))?)?;
+                    self.progress.say(&format!("{}: trained as {}", job.name, from.name));
+                }
+                return Ok(());
             }
         }
         let request = TrainRequest {
@@ -313,38 +323,14 @@ impl Runner<'_> {
         }
     }
 
-    /// Takes over the training of an earlier job.
-    fn adopt(
-        &self,
-        job: &Job,
-        config: &Config,
-        run: &RunDir,
-        from: &Job,
-        failed: &[&str],
-    ) -> anyhow::Result<()> {
-        if failed.contains(&from.name.as_str()) {
-            bail!("its training is that of `{}`, which failed", from.name);
-        }
-        if !run.checkpoint().exists() {
-            run.begin(config, None)?;
-            run.adopt(&RunDir::open(&from.folder(&self.study.out))?)?;
-            self.progress.say(&format!("{}: trained as {}", job.name, from.name));
-        }
-        Ok(())
-    }
-
     /// Scores a run on the test split.
     fn score(&self, job: &Job, crf: Option<Preset>, ui: &mut Ui) -> anyhow::Result<()> {
         let study = self.study;
         let folder = job.folder(&study.out);
-        let method = match &job.work {
-            Work::Score(method) => Some(method.clone()),
-            _ => None,
-        };
         let decidability = self.measures_decidability(crf);
         let request = EvaluateRequest {
-            run: method.is_none().then(|| folder.clone()),
-            method,
+            run: job.config.is_some().then(|| folder.clone()),
+            method: job.config.is_none().then(|| job.method.clone()),
             data: Some(study.source()),
             mask_rule: self.read_as.0.mask_rule,
             no_mask_names: !self.read_as.0.mask_names,
