@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use pinpoint::{
     Config, TrainRequest,
     method::published,
+    run::DataSource,
     train::{Ending, Event, Observer},
 };
 use pyo3::{exceptions::PyKeyboardInterrupt, prelude::*, types::PyDict};
@@ -38,11 +39,7 @@ impl Wanted {
             let base = published(&self.method).map_err(raised)?;
             TrainRequest::new(self.data.clone().unwrap_or_default(), &self.out, base)
         };
-        if self.resume
-            && let Some(data) = self.data
-        {
-            request.data = Some(pinpoint::run::DataSource::new(data));
-        }
+        request.data = self.data.map(DataSource::new).or(request.data);
         request.config = with_settings(&request.config, &self.settings)?;
         request.weights = self.weights.or(request.weights);
         request.features = self.features;

@@ -4,6 +4,7 @@
 //! asynchronous runtime with them, which is more than the rest of this command.
 
 use std::{
+    collections::BTreeMap,
     io::{self, BufRead, BufReader, Read, Write},
     net::{Shutdown, TcpStream},
     time::Duration,
@@ -27,9 +28,8 @@ pub(super) struct Request {
     pub(super) method: String,
     /// Without the query.
     pub(super) path: String,
-    host: String,
-    origin: Option<String>,
-    content_type: String,
+    /// By their names in small letters.
+    headers: BTreeMap<String, String>,
     pub(super) body: Vec<u8>,
 }
 
@@ -85,15 +85,7 @@ impl Request {
             return Ok(Err(Response::problem("400 Bad Request", "this is no request")));
         };
         let path = target.split(['?', '#']).next().unwrap_or_default().to_owned();
-        let mut request = Self {
-            method,
-            path,
-            host: String::new(),
-            origin: None,
-            content_type: String::new(),
-            body: Vec::new(),
-        };
-        let mut length = 0;
+        let mut headers = BTreeMap::new();
         loop {
             line.clear();
             if head.read_line(&mut line)? == 0 {
@@ -101,25 +93,21 @@ impl Request {
                 return Ok(Err(Response::problem(status, "too long")));
             }
             let Some((name, value)) = line.split_once(':') else { break };
-            let value = value.trim().to_owned();
-            match name.to_ascii_lowercase().as_str() {
-                "host" => request.host = value,
-                "origin" => request.origin = Some(value),
-                "content-type" => request.content_type = value,
-                "content-length" => length = value.parse().unwrap_or(usize::MAX),
-                _ => {}
-            }
+            headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
         }
+        let length = headers.get("content-length");
+        let length = length.map_or(0, |length| length.parse().unwrap_or(usize::MAX));
         if length > BODY_BYTES {
             let message = format!("files of more than {} MiB are not taken here", BODY_BYTES >> 20);
             return Ok(Err(Response::problem("413 Content Too Large", message)));
         }
         // Grown as it arrives: what is announced costs nothing.
-        reader.take(length as u64).read_to_end(&mut request.body)?;
-        if request.body.len() < length {
+        let mut body = Vec::new();
+        reader.take(length as u64).read_to_end(&mut body)?;
+        if body.len() < length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Ok(Ok(request))
+        Ok(Ok(Self { method, path, headers, body }))
     }
 
     /// Whether it comes from a page of this server: another page must not read what is here, not
@@ -128,8 +116,10 @@ impl Request {
         let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
         let of_page =
             |origin: &String| hosts.iter().any(|host| *origin == format!("http://{host}"));
-        hosts.contains(&self.host)
-            && self.origin.as_ref().is_none_or(of_page)
-            && (self.method == "GET" || self.content_type == "application/octet-stream")
+        let header = |name: &str| self.headers.get(name);
+        header("host").is_some_and(|host| hosts.contains(host))
+            && header("origin").is_none_or(of_page)
+            && (self.method == "GET"
+                || header("content-type").is_some_and(|kind| kind == "application/octet-stream"))
     }
 }
