@@ -150,8 +150,11 @@ fn is_of_labels(map: &Map) -> bool {
     highest > 0.0 && highest <= 1.0 / 255.0
 }
 
-/// What makes a file of that name of a map.
-fn encoder(out: &Path, soft: bool) -> anyhow::Result<fn(usize, &[f32]) -> Vec<u8>> {
+/// Makes the bytes of a file of a map, in rows of that width.
+type Encoder = fn(usize, &[f32]) -> Vec<u8>;
+
+/// The encoder of files with that ending.
+fn encoder(out: &Path, soft: bool) -> anyhow::Result<Encoder> {
     let ending = out.extension().map(|ending| ending.to_ascii_lowercase());
     match (ending.as_deref().and_then(|ending| ending.to_str()), soft) {
         (Some("png"), false) => {

@@ -118,6 +118,7 @@ impl Wanted {
         fs::create_dir_all(folder).with_context(create)?;
         // Removed with what is in it, whatever happens; on the same disk as the target.
         let part = tempfile::Builder::new()
+            .prefix(target.file_name().unwrap_or_default())
             .suffix(".part")
             // As files are made elsewhere, and not for this user alone.
             .make_in(folder, |path| File::create_new(path))
