@@ -1,7 +1,10 @@
 //! NumPy arrays as what pinpoint computes with.
 
 use image::RgbImage;
-use numpy::{PyArray2, PyReadonlyArray2, PyReadonlyArray3, ndarray::Array2};
+use numpy::{
+    Element, PyArray, PyReadonlyArray2, PyReadonlyArray3,
+    ndarray::{Array, IntoDimension},
+};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
@@ -45,14 +48,13 @@ pub fn map(array: &Bound<'_, PyAny>, what: &str) -> PyResult<(usize, usize, Vec<
     Ok((height, width, view.iter().copied().collect()))
 }
 
-/// Rows of a picture as an array of its height and width, without a copy.
-pub fn rows<'py, T: numpy::Element>(
+/// Values row by row as an array of that shape, without a copy.
+pub fn array<'py, T: Element, S: IntoDimension>(
     py: Python<'py>,
+    shape: S,
     values: Vec<T>,
-    height: usize,
-    width: usize,
-) -> PyResult<Bound<'py, PyArray2<T>>> {
-    let array = Array2::from_shape_vec((height, width), values)
+) -> PyResult<Bound<'py, PyArray<T, S::Dim>>> {
+    let array = Array::from_shape_vec(shape.into_dimension(), values)
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok(PyArray2::from_owned_array(py, array))
+    Ok(PyArray::from_owned_array(py, array))
 }

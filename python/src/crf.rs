@@ -1,7 +1,7 @@
 //! The dense CRF alone.
 
-use dense_crf::{Appearance, DenseCrf, Params, Smoothness};
-use numpy::{PyArray2, PyArray3, PyReadonlyArray3, ndarray::Array3};
+use dense_crf::{DenseCrf, Params};
+use numpy::{PyArray2, PyArray3, PyReadonlyArray3};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
@@ -25,19 +25,15 @@ pub struct CrfSettings {
 impl CrfSettings {
     pub fn params(&self) -> PyResult<Params> {
         let mut params = preset(&self.preset)?;
-        let Smoothness { weight, theta_gamma } =
-            params.smoothness.expect("presets have both kernels");
-        params.smoothness = Some(Smoothness {
-            weight: self.smoothness_weight.unwrap_or(weight),
-            theta_gamma: self.theta_gamma.unwrap_or(theta_gamma),
-        });
-        let Appearance { weight, theta_alpha, theta_beta } =
-            params.appearance.expect("presets have both kernels");
-        params.appearance = Some(Appearance {
-            weight: self.appearance_weight.unwrap_or(weight),
-            theta_alpha: self.theta_alpha.unwrap_or(theta_alpha),
-            theta_beta: self.theta_beta.unwrap_or(theta_beta),
-        });
+        if let Some(kernel) = &mut params.smoothness {
+            kernel.weight = self.smoothness_weight.unwrap_or(kernel.weight);
+            kernel.theta_gamma = self.theta_gamma.unwrap_or(kernel.theta_gamma);
+        }
+        if let Some(kernel) = &mut params.appearance {
+            kernel.weight = self.appearance_weight.unwrap_or(kernel.weight);
+            kernel.theta_alpha = self.theta_alpha.unwrap_or(kernel.theta_alpha);
+            kernel.theta_beta = self.theta_beta.unwrap_or(kernel.theta_beta);
+        }
         params.iterations = self.iterations.unwrap_or(params.iterations);
         Ok(params)
     }
@@ -72,7 +68,7 @@ pub fn crf<'py>(
         )));
     }
     let refined = py.detach(|| pinpoint::refine::refine_with(&image, &map, &params));
-    arrays::rows(py, refined.map_err(raised)?, height, width)
+    arrays::array(py, (height, width), refined.map_err(raised)?)
 }
 
 /// Refines the probabilities of any number of labels, `labels × height × width`.
@@ -94,7 +90,5 @@ pub fn crf_labels<'py>(
     let (width, height) = (image.width() as usize, image.height() as usize);
     let refined =
         py.detach(|| DenseCrf::new(width, height, image.as_raw(), params)?.infer(&planes, shape.0));
-    let refined = Array3::from_shape_vec(shape, refined.map_err(raised)?)
-        .map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok(PyArray3::from_owned_array(py, refined))
+    arrays::array(py, shape, refined.map_err(raised)?)
 }

@@ -1,9 +1,9 @@
 //! A run that predicts images, and what it predicts.
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 use image::RgbImage;
-use numpy::{PyArray1, PyArray2, PyArray3, ndarray::Array3};
+use numpy::{PyArray1, PyArray2, PyArray3};
 use pinpoint::{
     data::{PixelBox, image::read_rgb},
     metrics::{Threshold, ThresholdRule},
@@ -125,13 +125,27 @@ pub fn threshold(rule: &str) -> PyResult<Threshold> {
 #[pyclass(frozen, module = "pinpoint")]
 pub struct Prediction {
     image: RgbImage,
-    classes: Arc<[String]>,
+    #[pyo3(get)]
+    classes: Vec<String>,
+    #[pyo3(get)]
+    label: Option<String>,
+    #[pyo3(get)]
+    probability: Option<f32>,
+    #[pyo3(get)]
+    threshold: f32,
     inner: predict::Prediction,
 }
 
 impl Prediction {
     fn new(image: RgbImage, inner: predict::Prediction, predictor: &predict::Predictor) -> Self {
-        Self { image, classes: predictor.classes().into(), inner }
+        Self {
+            image,
+            classes: predictor.classes().to_vec(),
+            label: inner.class_name.clone(),
+            probability: inner.probability(),
+            threshold: inner.threshold,
+            inner,
+        }
     }
 
     fn sides(&self) -> (usize, usize) {
@@ -143,39 +157,17 @@ impl Prediction {
 impl Prediction {
     #[getter]
     fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<bool>>> {
-        let (height, width) = self.sides();
-        arrays::rows(py, self.inner.mask.clone(), height, width)
+        arrays::array(py, self.sides(), self.inner.mask.clone())
     }
 
     #[getter]
     fn scores<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let (height, width) = self.sides();
-        arrays::rows(py, self.inner.scores.clone(), height, width)
-    }
-
-    #[getter]
-    fn label(&self) -> Option<&str> {
-        self.inner.class_name.as_deref()
-    }
-
-    #[getter]
-    fn probability(&self) -> Option<f32> {
-        self.inner.probability()
+        arrays::array(py, self.sides(), self.inner.scores.clone())
     }
 
     #[getter]
     fn probabilities<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f32>>> {
         self.inner.probabilities.as_ref().map(|found| PyArray1::from_slice(py, found))
-    }
-
-    #[getter]
-    fn classes(&self) -> Vec<String> {
-        self.classes.to_vec()
-    }
-
-    #[getter]
-    fn threshold(&self) -> f32 {
-        self.inner.threshold
     }
 
     /// Left, top, right and bottom of each region, the largest region first; right and bottom are
@@ -191,9 +183,7 @@ impl Prediction {
     fn overlay<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray3<u8>>> {
         let (height, width) = self.sides();
         let painted = py.detach(|| overlay::annotated(&self.image, &self.inner.mask, None));
-        let array = Array3::from_shape_vec((height, width, 3), painted.into_raw())
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(PyArray3::from_owned_array(py, array))
+        arrays::array(py, (height, width, 3), painted.into_raw())
     }
 
     /// Writes the mask as a grey PNG, 255 is foreground; the file appears whole or not at all.
@@ -208,7 +198,7 @@ impl Prediction {
 
     fn __repr__(&self) -> String {
         let (height, width) = self.sides();
-        let named = match (self.label(), self.probability()) {
+        let named = match (&self.label, self.probability) {
             (Some(label), Some(probability)) => format!("{label:?} ({probability:.3}), "),
             _ => String::new(),
         };

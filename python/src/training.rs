@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use pinpoint::{
     Config, TrainRequest,
     method::published,
+    run::DataSource,
     train::{Ending, Event, Observer},
 };
 use pyo3::{exceptions::PyKeyboardInterrupt, prelude::*, types::PyDict};
@@ -38,11 +39,7 @@ impl Wanted {
             let base = published(&self.method).map_err(raised)?;
             TrainRequest::new(self.data.clone().unwrap_or_default(), &self.out, base)
         };
-        if self.resume
-            && let Some(data) = self.data
-        {
-            request.data = Some(pinpoint::run::DataSource::new(data));
-        }
+        request.data = self.data.map(DataSource::new).or(request.data);
         request.config = with_settings(&request.config, &self.settings)?;
         request.weights = self.weights.or(request.weights);
         request.features = self.features;
@@ -101,11 +98,8 @@ impl Observer for Watcher {
         }
         self.raised = Python::attach(|py| {
             py.check_signals()?;
-            match &self.progress {
-                Some(callback) => match described(py, event)? {
-                    Some(event) => callback.call1(py, (event,)).map(drop),
-                    None => Ok(()),
-                },
+            match self.progress.as_ref().zip(described(py, event)?) {
+                Some((callback, event)) => callback.call1(py, (event,)).map(drop),
                 None => Ok(()),
             }
         })
@@ -119,39 +113,32 @@ impl Observer for Watcher {
 
 /// An event as a dictionary; none for those that say nothing to a person.
 fn described<'py>(py: Python<'py>, event: &Event<'_>) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let found = PyDict::new(py);
-    match event {
-        Event::Note(text) | Event::Warning(text) => {
-            found.set_item("kind", "note")?;
-            found.set_item("text", *text)?;
-        }
+    macro_rules! dict {
+        ($($name:literal: $value:expr),* $(,)?) => {{
+            let found = PyDict::new(py);
+            $(found.set_item($name, $value)?;)*
+            found
+        }};
+    }
+    Ok(Some(match event {
+        Event::Note(text) | Event::Warning(text) => dict!("kind": "note", "text": *text),
         Event::Started { epochs, steps, from } => {
-            found.set_item("kind", "started")?;
-            found.set_item("epochs", epochs)?;
-            found.set_item("steps", steps)?;
-            found.set_item("from", *from)?;
+            dict!("kind": "started", "epochs": epochs, "steps": steps, "from": *from)
         }
         Event::Step { epoch, step, terms, .. } => {
-            found.set_item("kind", "step")?;
-            found.set_item("epoch", epoch)?;
-            found.set_item("step", step)?;
-            found.set_item("loss", terms.total())?;
+            dict!("kind": "step", "epoch": epoch, "step": step, "loss": terms.total())
         }
         Event::Working { what, done, total } => {
-            found.set_item("kind", "working")?;
-            found.set_item("what", *what)?;
-            found.set_item("done", done)?;
-            found.set_item("total", total)?;
+            dict!("kind": "working", "what": *what, "done": done, "total": total)
         }
-        Event::Epoch(record) => {
-            found.set_item("kind", "epoch")?;
-            found.set_item("epoch", record.epoch)?;
-            found.set_item("train_error", record.train_error)?;
-            found.set_item("valid_error", record.valid_error)?;
-            found.set_item("valid_localizer_error", record.valid_localizer_error)?;
-            found.set_item("valid_loss", record.valid_loss)?;
-        }
+        Event::Epoch(record) => dict!(
+            "kind": "epoch",
+            "epoch": record.epoch,
+            "train_error": record.train_error,
+            "valid_error": record.valid_error,
+            "valid_localizer_error": record.valid_localizer_error,
+            "valid_loss": record.valid_loss,
+        ),
         _ => return Ok(None),
-    }
-    Ok(Some(found))
+    }))
 }

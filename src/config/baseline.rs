@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::Problems;
 
 settings! {
+    ["deep_mil."]
     /// Attention of Deep MIL, see `docs/method.md` §7.
     pub struct DeepMilConfig {
         /// Hidden units that attention is computed from.
-        pub width: usize = 128,
+        pub width: usize = 128 => within(1..=4096),
         /// Whether a sigmoid gate multiplies the hidden units.
         pub gated: bool = false,
         /// From how much attention on a pixel is foreground.
@@ -27,6 +28,7 @@ pub enum AttentionCut {
 }
 
 settings! {
+    ["grad_cam."]
     /// Which layer Grad-CAM, Grad-CAM++ and LayerCAM read.
     pub struct GradCamConfig {
         /// The stage of the backbone whose features are weighed.
@@ -46,12 +48,13 @@ pub enum Stage {
 }
 
 settings! {
+    ["unet."]
     /// The network of full supervision, see `docs/method.md` §7.
     pub struct UnetConfig {
         /// Channels at full resolution; each halving of the resolution doubles them.
-        pub width: usize = 16,
+        pub width: usize = 16 => within(1..=256),
         /// How often the resolution is halved.
-        pub depth: usize = 5,
+        pub depth: usize = 5 => within(1..=5),
     }
 }
 
@@ -62,18 +65,5 @@ impl Stage {
     /// Which stage, counted from 0.
     pub fn index(self) -> usize {
         self as usize
-    }
-}
-
-impl DeepMilConfig {
-    pub(super) fn check(&self, problems: &mut Problems) {
-        problems.require_within(1..=4096, self.width, "deep_mil.width");
-    }
-}
-
-impl UnetConfig {
-    pub(super) fn check(&self, problems: &mut Problems) {
-        problems.require_within(1..=256, self.width, "unet.width");
-        problems.require_within(1..=5, self.depth, "unet.depth");
     }
 }

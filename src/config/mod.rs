@@ -7,10 +7,12 @@
 //! flags (laid over by the binary). The merged tree is written into the run
 //! directory, so `config.toml` beside the weights always says what really ran.
 
-/// Declares a group of settings, each beside its default; without one, that of its type is meant.
+/// Declares a section of settings: each beside its default and what it may be, which is one of the
+/// checks of [`Problems`]. What has no default is a section itself.
 macro_rules! settings {
-    ($(#[$about:meta])* pub struct $group:ident {
-        $($(#[$meaning:meta])* pub $key:ident: $kind:ty $(= $default:expr)?,)*
+    ([$section:literal] $(#[$about:meta])* pub struct $group:ident {
+        $($(#[$meaning:meta])* pub $key:ident: $kind:ty
+            $(= $default:expr $(=> $check:ident($($limit:expr)?))?)?,)*
     }) => {
         $(#[$about])*
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,9 +26,23 @@ macro_rules! settings {
                 Self { $($key: settings!(@default $($default)?),)* }
             }
         }
+
+        impl $group {
+            /// Checks each setting by itself.
+            #[allow(unused_variables, reason = "some sections allow anything")]
+            pub(in crate::config) fn check_each(&self, problems: &mut Problems) {
+                $(settings!(@check (problems, &self.$key, concat!($section, stringify!($key)))
+                    $($default $(=> $check($($limit)?))?)?);)*
+            }
+        }
     };
     (@default $default:expr) => { $default };
     (@default) => { Default::default() };
+    (@check ($problems:expr, $value:expr, $key:expr)) => { $value.check_each($problems) };
+    (@check $setting:tt $default:expr) => {};
+    (@check ($problems:expr, $value:expr, $key:expr) $default:expr => $check:ident($($limit:expr)?)) => {
+        $problems.$check($($limit,)? $value, $key)
+    };
 }
 
 mod baseline;
@@ -74,10 +90,10 @@ impl Problems {
         }
     }
 
-    fn require_within<T: PartialOrd + Display>(
+    fn within<T: PartialOrd + Display>(
         &mut self,
         range: impl RangeBounds<T>,
-        value: T,
+        value: &T,
         key: &str,
     ) {
         let (Bound::Included(low), Bound::Included(high) | Bound::Excluded(high)) =
@@ -86,20 +102,37 @@ impl Problems {
             unreachable!("settings are bounded from below and above");
         };
         let end = if matches!(range.end_bound(), Bound::Included(_)) { "]" } else { ")" };
-        self.require(range.contains(&value), key, &format!("must be in [{low}, {high}{end}"));
+        self.require(range.contains(value), key, &format!("must be in [{low}, {high}{end}"));
     }
 
-    fn require_positive(&mut self, value: f64, key: &str) {
-        self.require(value > 0.0 && value.is_finite(), key, "must be positive");
+    fn positive(&mut self, value: &f64, key: &str) {
+        self.require(*value > 0.0 && value.is_finite(), key, "must be positive");
     }
 
-    fn require_at_least(&mut self, least: f64, value: f64, key: &str) {
-        let holds = value >= least && value.is_finite();
+    fn positive_share(&mut self, value: &f64, key: &str) {
+        self.require(*value > 0.0 && *value <= 1.0, key, "must be in (0, 1]");
+    }
+
+    fn at_least(&mut self, least: f64, value: &f64, key: &str) {
+        let holds = *value >= least && value.is_finite();
         self.require(holds, key, &format!("must be at least {least}"));
+    }
+
+    fn at_least_one<T: PartialOrd + From<u8>>(&mut self, value: &T, key: &str) {
+        self.require(*value >= T::from(1), key, "must be at least 1");
+    }
+
+    fn at_most(&mut self, most: usize, value: &usize, key: &str) {
+        self.require(*value <= most, key, &format!("must be at most {most}"));
+    }
+
+    fn not_empty<T>(&mut self, values: &[T], key: &str) {
+        self.require(!values.is_empty(), key, "must not be empty");
     }
 }
 
 settings! {
+    [""]
     /// Everything that decides the outcome of a run.
     pub struct Config {
         /// What is trained: one of [`method::NAMES`](crate::method::NAMES).
@@ -107,7 +140,7 @@ settings! {
         /// Root of every random stream; equal seeds give equal runs.
         pub seed: u64 = 0,
         /// Whose reading of the method runs.
-        pub semantics: Semantics,
+        pub semantics: Semantics = Semantics::Pinpoint,
         /// What is read from the dataset.
         pub data: DataConfig,
         /// How an image becomes the network's input.
@@ -140,6 +173,7 @@ settings! {
 }
 
 settings! {
+    ["data."]
     /// What is read from the dataset, see `docs/data.md`.
     pub struct DataConfig {
         /// What counts as foreground in a mask file; by default each layout's own rule.
@@ -149,15 +183,16 @@ settings! {
         pub mask_names: bool = true,
         /// Share of each class that becomes the validation split when the dataset has none; 0
         /// leaves all images to training.
-        pub valid_fraction: f64 = 0.2,
+        pub valid_fraction: f64 = 0.2 => within(0.0..1.0),
         /// Images above this many megapixels are refused before they are decoded.
-        pub max_megapixels: u32 = 200,
+        pub max_megapixels: u32 = 200 => at_least_one(),
         /// Memory for decoded images kept from one epoch to the next, in MiB; 0 keeps none.
         pub cache_mib: usize = 1024,
     }
 }
 
 settings! {
+    ["preprocess."]
     /// How an image becomes the network's input, see `docs/data.md`.
     pub struct PreprocessConfig {
         /// Mean and spread that pixel values are brought to.
@@ -166,12 +201,13 @@ settings! {
         pub upscale_short_side: u32 = 500,
         /// Images whose short side is above this are shrunk to it; 0 leaves them alone.
         pub shrink_short_side: u32 = 0,
+        // Reflection does not repeat the edge: at most one pixel less than the image fits.
         /// Reflected border added on each side for training, as a fraction of height and width.
-        pub train_padding: f64 = 0.0,
+        pub train_padding: f64 = 0.0 => within(0.0..=0.9),
         /// Side of the square training crop, in pixels.
         pub crop: u32 = 480,
         /// Images are padded to a multiple of this for evaluation, by reflection.
-        pub eval_multiple: u32 = 32,
+        pub eval_multiple: u32 = 32 => within(1..=4096),
     }
 }
 
@@ -186,22 +222,23 @@ pub enum Normalization {
 }
 
 settings! {
+    ["augment."]
     /// How training images are varied; 0 and absent switch a variation off.
     pub struct AugmentConfig {
         /// Probability of mirroring left and right.
-        pub horizontal_flip: f64 = 0.5,
+        pub horizontal_flip: f64 = 0.5 => within(0.0..=1.0),
         /// Probability of mirroring top and bottom.
-        pub vertical_flip: f64 = 0.0,
+        pub vertical_flip: f64 = 0.0 => within(0.0..=1.0),
         /// Whether to turn by a random multiple of 90°.
         pub quarter_turns: bool = false,
         /// Brightness factor is drawn from `1 ± brightness`.
-        pub brightness: f64 = 0.0,
+        pub brightness: f64 = 0.0 => within(0.0..=1.0),
         /// Contrast factor is drawn from `1 ± contrast`.
-        pub contrast: f64 = 0.0,
+        pub contrast: f64 = 0.0 => within(0.0..=1.0),
         /// Saturation factor is drawn from `1 ± saturation`.
-        pub saturation: f64 = 0.0,
+        pub saturation: f64 = 0.0 => within(0.0..=1.0),
         /// Hue shift is drawn from `± hue`, in turns of the colour circle.
-        pub hue: f64 = 0.0,
+        pub hue: f64 = 0.0 => within(0.0..=0.5),
         /// Random rotation, shear and scaling about the centre.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub affine: Option<AffineConfig> = None,
@@ -255,38 +292,15 @@ impl Config {
     /// Call it on the merged tree: a flag can break what the file got right.
     pub fn check(&self) -> Result<()> {
         let mut problems = Problems::default();
-        // Spelled out so that a stage added above and forgotten here does not compile.
-        let Self {
-            method: _,
-            seed: _,
-            semantics: _,
-            data,
-            preprocess,
-            augment,
-            model,
-            pool,
-            mask,
-            erase,
-            loss,
-            deep_mil,
-            grad_cam: _,
-            probe,
-            unet,
-            train,
-            optimizer,
-        } = self;
-        data.check(&mut problems);
+        self.check_each(&mut problems);
+        let Self { preprocess, augment, model, pool, mask, loss, probe, optimizer, .. } = self;
         preprocess.check(&mut problems);
         augment.check(&mut problems);
         model.check(&mut problems);
         pool.check(&mut problems);
         mask.check(&mut problems);
-        erase.check(&mut problems);
         loss.check(mask, &mut problems);
-        deep_mil.check(&mut problems);
         probe.check(&mut problems);
-        unet.check(&mut problems);
-        train.check(&mut problems);
         optimizer.check(&mut problems);
         let cells = (f64::from(preprocess.crop) * model.classifier_scale) as usize;
         problems.require(
@@ -305,11 +319,6 @@ impl DataConfig {
         let Self { mask_rule, mask_names, .. } = *self;
         OpenOptions { layout, images, mask_rule, no_mask_names: !mask_names }
     }
-
-    fn check(&self, problems: &mut Problems) {
-        problems.require_within(0.0..1.0, self.valid_fraction, "data.valid_fraction");
-        problems.require_at_least(1.0, self.max_megapixels.into(), "data.max_megapixels");
-    }
 }
 
 impl PreprocessConfig {
@@ -326,9 +335,6 @@ impl PreprocessConfig {
         {
             problems.require(side <= 16_384, key, "must be at most 16384 pixels");
         }
-        // Reflection does not repeat the edge: at most one pixel less than the image fits.
-        problems.require_within(0.0..=0.9, self.train_padding, "preprocess.train_padding");
-        problems.require_within(1..=4096, self.eval_multiple, "preprocess.eval_multiple");
         problems.require(
             shrink == 0 || shrink >= upscale.max(1),
             "preprocess.shrink_short_side",
@@ -339,15 +345,9 @@ impl PreprocessConfig {
 
 impl AugmentConfig {
     fn check(&self, problems: &mut Problems) {
-        problems.require_within(0.0..=1.0, self.horizontal_flip, "augment.horizontal_flip");
-        problems.require_within(0.0..=1.0, self.vertical_flip, "augment.vertical_flip");
-        problems.require_within(0.0..=1.0, self.brightness, "augment.brightness");
-        problems.require_within(0.0..=1.0, self.contrast, "augment.contrast");
-        problems.require_within(0.0..=1.0, self.saturation, "augment.saturation");
-        problems.require_within(0.0..=0.5, self.hue, "augment.hue");
         if let Some(AffineConfig { degrees, shear, scale: [low, high] }) = self.affine {
-            problems.require_within(0.0..=180.0, degrees, "augment.affine.degrees");
-            problems.require_within(0.0..=60.0, shear, "augment.affine.shear");
+            problems.within(0.0..=180.0, &degrees, "augment.affine.degrees");
+            problems.within(0.0..=60.0, &shear, "augment.affine.shear");
             problems.require(
                 0.0 < low && low <= high && high.is_finite(),
                 "augment.affine.scale",

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Problems;
 
 settings! {
+    ["model."]
     /// The backbone that both heads share, see `docs/method.md` §1.
     pub struct ModelConfig {
         /// Depth of the residual network.
@@ -18,7 +19,7 @@ settings! {
         /// Whether the statistics are measured afresh on the training set when training ends.
         pub recalibrate: bool = false,
         /// Side of the classifier's input as a fraction of the localizer's.
-        pub classifier_scale: f64 = 0.5,
+        pub classifier_scale: f64 = 0.5 => positive_share(),
         /// What computes the layers on the processor.
         pub kernels: Kernels = Kernels::Fused,
     }
@@ -64,21 +65,21 @@ pub enum Statistics {
 }
 
 /// What computes the layers on the processor; other devices always use their own operations.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kernels {
     /// Convolution, batch norm, shortcut and ReLU in one operation, by `conv-kernels`.
-    #[default]
     Fused,
     /// The tensor framework's own operations, one by one: slower, to check against.
     Composed,
 }
 
 settings! {
+    ["pool."]
     /// How class maps become scores, see `docs/method.md` §2.
     pub struct PoolConfig {
         /// Maps averaged into the map of each class.
-        pub maps_per_class: usize = 5,
+        pub maps_per_class: usize = 5 => within(1..=10_000),
         /// Highest cells averaged into a class's score.
         pub top: Cells = Cells::Fraction(0.09),
         /// Lowest cells averaged as evidence against the class.
@@ -86,9 +87,9 @@ settings! {
         /// Weight of the evidence against; 0 leaves it out.
         pub bottom_weight: f64 = 0.0,
         /// r of log-sum-exp pooling: 0 tends to the mean, ∞ to the maximum.
-        pub sharpness: f64 = 10.0,
+        pub sharpness: f64 = 10.0 => positive(),
         /// Probability that a sorted cell is dropped in training.
-        pub dropout: f64 = 0.75,
+        pub dropout: f64 = 0.75 => within(0.0..1.0),
     }
 }
 
@@ -103,6 +104,7 @@ pub enum Cells {
 }
 
 settings! {
+    ["mask."]
     /// How the localizer's maps become a mask, see `docs/method.md` §3.
     pub struct MaskConfig {
         /// What decides which pixels are foreground.
@@ -110,9 +112,9 @@ settings! {
         /// What the maps of all classes together say of a place.
         pub evidence: Evidence = Evidence::Auto,
         /// σ′: the normalized score that becomes a mask value of one half.
-        pub threshold: f64 = 0.5,
+        pub threshold: f64 = 0.5 => within(0.0..=1.0),
         /// ω: how sharply the mask turns from background to foreground.
-        pub steepness: f64 = 8.0,
+        pub steepness: f64 = 8.0 => positive(),
         /// Percentile of the map that is brought to 0; 0 is the minimum.
         pub low_percentile: f64 = 0.0,
         /// Percentile of the map that is brought to 1; 100 is the maximum.
@@ -213,20 +215,13 @@ impl Cells {
 
 impl ModelConfig {
     pub(super) fn check(&self, problems: &mut Problems) {
-        let Self { output_stride: stride, classifier_scale: scale, .. } = *self;
-        problems.require(
-            [8, 16, 32].contains(&stride),
-            "model.output_stride",
-            "must be 8, 16 or 32",
-        );
-        let holds = scale > 0.0 && scale <= 1.0;
-        problems.require(holds, "model.classifier_scale", "must be in (0, 1]");
+        let possible = [8, 16, 32].contains(&self.output_stride);
+        problems.require(possible, "model.output_stride", "must be 8, 16 or 32");
     }
 }
 
 impl PoolConfig {
     pub(super) fn check(&self, problems: &mut Problems) {
-        problems.require_within(1..=10_000, self.maps_per_class, "pool.maps_per_class");
         for (cells, key) in [(self.top, "pool.top"), (self.bottom, "pool.bottom")] {
             let possible = match cells {
                 Cells::Count(count) => count > 0,
@@ -235,15 +230,11 @@ impl PoolConfig {
             problems.require(possible, key, "must be a positive count, or a fraction in (0, 1]");
         }
         problems.require(self.bottom_weight.is_finite(), "pool.bottom_weight", "must be a number");
-        problems.require_positive(self.sharpness, "pool.sharpness");
-        problems.require_within(0.0..1.0, self.dropout, "pool.dropout");
     }
 }
 
 impl MaskConfig {
     pub(super) fn check(&self, problems: &mut Problems) {
-        problems.require_within(0.0..=1.0, self.threshold, "mask.threshold");
-        problems.require_positive(self.steepness, "mask.steepness");
         let Self { low_percentile: low, high_percentile: high, .. } = *self;
         problems.require(
             0.0 <= low && low < high && high <= 100.0,

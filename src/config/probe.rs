@@ -5,36 +5,37 @@ use serde::{Deserialize, Serialize};
 use super::{Problems, Stage};
 
 settings! {
+    ["probe."]
     /// Heads on frozen features, see `docs/method.md` §8.
     pub struct ProbeConfig {
         /// Stages of the backbone that masks are learned from.
-        pub mask_stages: Vec<Stage> = vec![Stage::Layer2, Stage::Layer3],
+        pub mask_stages: Vec<Stage> = vec![Stage::Layer2, Stage::Layer3] => not_empty(),
         /// Stages of the backbone that classes are learned from.
-        pub class_stages: Vec<Stage> = vec![Stage::Layer3, Stage::Layer4],
+        pub class_stages: Vec<Stage> = vec![Stage::Layer3, Stage::Layer4] => not_empty(),
         /// Length of a feature vector once projected.
-        pub dimensions: usize = 64,
+        pub dimensions: usize = 64 => within(1..=2048),
         /// Most cells of a training image that are kept.
-        pub cells: usize = 2000,
+        pub cells: usize = 2000 => within(1..=1 << 20),
         /// Memory for the cells of all training images, in MiB; fewer are kept where it is short.
-        pub memory_mib: usize = 1024,
+        pub memory_mib: usize = 1024 => within(16..=1 << 20),
         /// Which linear heads teach where the object is.
         pub teachers: Teachers = Teachers::Both,
         /// Teachers of each kind, from different random starts.
-        pub heads: usize = 3,
+        pub heads: usize = 3 => within(1..=100),
         /// Rounds in which a teacher's map is sharpened by its own image.
-        pub sharpening: usize = 2,
+        pub sharpening: usize = 2 => at_most(100),
         /// Students, from different random starts.
-        pub students: usize = 2,
+        pub students: usize = 2 => within(1..=100),
         /// How often students are trained, each time on the masks of those before.
-        pub generations: usize = 2,
+        pub generations: usize = 2 => within(1..=100),
         /// Share of the image's own discriminant in the final map; the rest is the students'.
-        pub own_image: f64 = 0.7,
+        pub own_image: f64 = 0.7 => within(0.0..=1.0),
         /// Views of each image whose features are averaged, in training and in prediction.
         pub views: Views = Views::One,
         /// Sizes of each image, beside its own, whose features are averaged likewise.
         pub scales: Vec<f64> = vec![1.0],
         /// Spread of the Gaussian that smooths maps, in cells.
-        pub smoothing: f64 = 1.5,
+        pub smoothing: f64 = 1.5 => within(0.0..=100.0),
         /// What is done to the mask of an image at last.
         pub refine: Refinement = Refinement::Edges,
         /// What of an image the class is told from.
@@ -43,11 +44,10 @@ settings! {
 }
 
 /// What of an image the class is told from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClassView {
     /// What is best on training images that the class head was not fitted to.
-    #[default]
     Best,
     /// The whole image.
     Image,
@@ -56,22 +56,20 @@ pub enum ClassView {
 }
 
 /// What is done to the mask of an image at last.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Refinement {
     /// It is interpolated between cells.
     None,
     /// It is snapped to edges of the image's colours nearby.
-    #[default]
     Edges,
 }
 
 /// Which linear heads teach where the object is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Teachers {
     /// Both kinds, with the same weight.
-    #[default]
     Both,
     /// Masks through which a trained classifier tells the class.
     MaskHeads,
@@ -80,11 +78,10 @@ pub enum Teachers {
 }
 
 /// Views of each image whose features are averaged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Views {
     /// The image as it is.
-    #[default]
     One,
     /// Its mirror image too, at twice the time.
     Mirrored,
@@ -106,22 +103,11 @@ impl ProbeConfig {
     }
 
     pub(super) fn check(&self, problems: &mut Problems) {
-        problems.require(!self.mask_stages.is_empty(), "probe.mask_stages", "must not be empty");
-        problems.require(!self.class_stages.is_empty(), "probe.class_stages", "must not be empty");
-        problems.require_within(1..=2048, self.dimensions, "probe.dimensions");
-        problems.require_within(1..=1 << 20, self.cells, "probe.cells");
-        problems.require_within(16..=1 << 20, self.memory_mib, "probe.memory_mib");
-        problems.require_within(1..=100, self.heads, "probe.heads");
-        problems.require_within(1..=100, self.students, "probe.students");
         let possible = |scale: &f64| (0.1..=10.0).contains(scale);
         problems.require(
             (1..=10).contains(&self.scales.len()) && self.scales.iter().all(possible),
             "probe.scales",
             "must be one to ten numbers in [0.1, 10]",
         );
-        problems.require(self.sharpening <= 100, "probe.sharpening", "must be at most 100");
-        problems.require_within(1..=100, self.generations, "probe.generations");
-        problems.require_within(0.0..=1.0, self.own_image, "probe.own_image");
-        problems.require_within(0.0..=100.0, self.smoothing, "probe.smoothing");
     }
 }

@@ -5,12 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::Problems;
 
 settings! {
+    ["train."]
     /// How long to learn and which epoch to keep, see `docs/method.md` §5.
     pub struct TrainConfig {
         /// Passes over the training set.
-        pub epochs: usize = 400,
+        pub epochs: usize = 400 => at_least_one(),
         /// Images per step.
-        pub batch_size: usize = 8,
+        pub batch_size: usize = 8 => at_least_one(),
         /// Epochs without a better one after which training stops; 0 never stops early.
         pub patience: usize = 0,
         /// By what the best epoch is chosen.
@@ -43,34 +44,35 @@ pub enum Tie {
 }
 
 settings! {
+    ["optimizer."]
     /// The optimizer and its schedule, see `docs/method.md` §5.
     pub struct OptimizerConfig {
         /// The update rule.
         pub rule: Rule = Rule::Sgd,
         /// Step size in the first epoch.
-        pub learning_rate: f64 = 1e-3,
+        pub learning_rate: f64 = 1e-3 => positive(),
         /// The learning rate is multiplied by this…
-        pub decay: f64 = 0.1,
+        pub decay: f64 = 0.1 => positive_share(),
         /// …every so many epochs…
-        pub decay_every: usize = 40,
+        pub decay_every: usize = 40 => at_least_one(),
         /// …but never falls below this.
         pub min_learning_rate: f64 = 1e-7,
         /// The backbone's step size as a multiple of the heads'.
-        pub backbone_rate: f64 = 1.0,
+        pub backbone_rate: f64 = 1.0 => at_least(0.0),
         /// Epochs at the start in which the backbone stays as it is, its statistics included.
         pub frozen_epochs: usize = 0,
         /// Added to every gradient, times its weight (coupled L2).
-        pub weight_decay: f64 = 1e-5,
+        pub weight_decay: f64 = 1e-5 => at_least(0.0),
         /// Momentum of SGD.
-        pub momentum: f64 = 0.9,
+        pub momentum: f64 = 0.9 => within(0.0..1.0),
         /// Whether SGD looks ahead along the momentum.
         pub nesterov: bool = true,
         /// Decay of Adam's first moment.
-        pub beta1: f64 = 0.9,
+        pub beta1: f64 = 0.9 => within(0.0..1.0),
         /// Decay of Adam's second moment.
-        pub beta2: f64 = 0.999,
+        pub beta2: f64 = 0.999 => within(0.0..1.0),
         /// Keeps Adam's division finite.
-        pub epsilon: f64 = 1e-8,
+        pub epsilon: f64 = 1e-8 => positive(),
     }
 }
 
@@ -84,34 +86,17 @@ pub enum Rule {
     Adam,
 }
 
-impl TrainConfig {
-    pub(super) fn check(&self, problems: &mut Problems) {
-        problems.require(self.epochs > 0, "train.epochs", "must be at least 1");
-        problems.require(self.batch_size > 0, "train.batch_size", "must be at least 1");
-    }
-}
-
 impl OptimizerConfig {
     pub(super) fn check(&self, problems: &mut Problems) {
-        problems.require_positive(self.learning_rate, "optimizer.learning_rate");
-        let holds = self.decay > 0.0 && self.decay <= 1.0;
-        problems.require(holds, "optimizer.decay", "must be in (0, 1]");
-        problems.require(self.decay_every > 0, "optimizer.decay_every", "must be at least 1");
         problems.require(
             (0.0..=self.learning_rate).contains(&self.min_learning_rate),
             "optimizer.min_learning_rate",
             "must be between 0 and `optimizer.learning_rate`",
         );
-        problems.require_at_least(0.0, self.backbone_rate, "optimizer.backbone_rate");
-        problems.require_at_least(0.0, self.weight_decay, "optimizer.weight_decay");
-        problems.require_within(0.0..1.0, self.momentum, "optimizer.momentum");
         problems.require(
             !self.nesterov || self.rule == Rule::Adam || self.momentum > 0.0,
             "optimizer.nesterov",
             "needs a positive `optimizer.momentum`",
         );
-        problems.require_within(0.0..1.0, self.beta1, "optimizer.beta1");
-        problems.require_within(0.0..1.0, self.beta2, "optimizer.beta2");
-        problems.require(self.epsilon > 0.0, "optimizer.epsilon", "must be positive");
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     },
     error::{Error, Result},
     method::{ModelOutput, most_probable},
-    metrics::{FeatureGrid, ImageCase, ImageSummary, PredictedClass, ScoreMap, Sides},
+    metrics::{FeatureGrid, ImageCase, ImageSummary, PooledFeatures, PredictedClass, ScoreMap},
     refine::refine,
 };
 
@@ -81,7 +81,7 @@ pub(super) fn score(task: &EvaluationTask<'_>, job: Job<'_>) -> Result<(Case, Im
         boxes: &sample.truth.boxes,
     };
     let mut summary = ImageSummary::of(&case, &task.protocol).map_err(|error| unusable(&error))?;
-    summary.sides = features.map(|features| Sides::pool(&scores, &features));
+    summary.features = features.map(|features| PooledFeatures::of(&scores, &features));
     Ok((Case { index, image, map, truth }, summary))
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// How often images of each class were given each class.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Confusion {
     /// One row per true class, one column per predicted class.

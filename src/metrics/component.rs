@@ -46,8 +46,8 @@ pub struct RegionPixels {
 pub fn boxes_at(map: &ScoreMap<'_>, threshold: f32) -> Vec<Component> {
     let scores = map.scores();
     let inside = |at: usize| scores[at] >= threshold;
-    let regions =
-        label(map.width(), map.height(), inside, |_| true, |at| scores[at].into(), |_| {});
+    let score = |at: usize| scores[at].into();
+    let regions = label(map.width(), map.height(), inside, |_| true, score, |_| {});
     ranked(regions).into_iter().map(|(_, component)| component).collect()
 }
 
@@ -74,7 +74,7 @@ pub fn pieces(region: &[PixelRun]) -> Vec<Vec<PixelRun>> {
     for row in region.chunk_by(|a, b| a.y == b.y) {
         let found = |&pixels: &PixelRun| {
             let PixelRun { y, x0, x1 } = pixels;
-            Run { pixels, region: regions.found((x0, x1 - 1), y, u64::from(x1 - x0), 0.0) }
+            Run { pixels, region: regions.start((x0, x1 - 1), y, u64::from(x1 - x0), 0.0) }
         };
         let row: Vec<Run> = row.iter().map(found).collect();
         if above.first().is_some_and(|run| run.pixels.y + 1 == row[0].pixels.y) {
@@ -139,7 +139,7 @@ fn label(
             let score_sum = counted().map(|x| score(start + x)).sum();
             let columns = counted().next().zip(counted().next_back()).unwrap_or((first, first));
             let columns = (columns.0 as u32, columns.1 as u32);
-            let region = regions.found(columns, y as u32, counted().count() as u64, score_sum);
+            let region = regions.start(columns, y as u32, counted().count() as u64, score_sum);
             let pixels = PixelRun { y: y as u32, x0: first as u32, x1: end as u32 };
             see(Run { pixels, region });
             row.push(Run { pixels, region });

@@ -29,27 +29,55 @@ pub struct PixelCounts {
     pub true_negative: u64,
 }
 
-/// Agreement of masks with the truth, in percent; `None` where a score does not exist.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct PixelScores {
-    /// Dice of the foreground, F1⁺.
-    pub f1_foreground: Option<f64>,
-    /// Dice of the background, F1⁻.
-    pub f1_background: Option<f64>,
-    /// Intersection over union of the foreground.
-    pub iou_foreground: Option<f64>,
-    /// Intersection over union of the background.
-    pub iou_background: Option<f64>,
-    /// Mean of the two intersections over union.
-    pub iou_mean: Option<f64>,
-    /// Share of the marked pixels that are foreground.
-    pub precision: Option<f64>,
-    /// Share of the foreground that is marked.
-    pub recall: Option<f64>,
-    /// Share of the background that is not marked.
-    pub specificity: Option<f64>,
-    /// Share of the pixels that are right.
-    pub pixel_accuracy: Option<f64>,
+/// Declares scores that are also known as a list.
+macro_rules! scores {
+    ($(#[$about:meta])* pub struct $all:ident: $count:literal {
+        $($(#[$meaning:meta])* pub $name:ident,)*
+    }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+        pub struct $all {
+            $($(#[$meaning])* pub $name: Option<f64>,)*
+        }
+
+        impl $all {
+            /// The names of the scores, in the order of [`Self::columns`].
+            pub const NAMES: [&'static str; $count] = [$(stringify!($name)),*];
+
+            /// The scores as a list, in the order of [`Self::NAMES`].
+            pub fn columns(&self) -> [Option<f64>; $count] {
+                [$(self.$name),*]
+            }
+
+            fn from_columns([$($name),*]: [Option<f64>; $count]) -> Self {
+                Self { $($name),* }
+            }
+        }
+    };
+}
+
+scores! {
+    /// Agreement of masks with the truth, in percent; `None` where a score does not exist.
+    pub struct PixelScores: 9 {
+        /// Dice of the foreground, F1⁺.
+        pub f1_foreground,
+        /// Dice of the background, F1⁻.
+        pub f1_background,
+        /// Intersection over union of the foreground.
+        pub iou_foreground,
+        /// Intersection over union of the background.
+        pub iou_background,
+        /// Mean of the two intersections over union.
+        pub iou_mean,
+        /// Share of the marked pixels that are foreground.
+        pub precision,
+        /// Share of the foreground that is marked.
+        pub recall,
+        /// Share of the background that is not marked.
+        pub specificity,
+        /// Share of the pixels that are right.
+        pub pixel_accuracy,
+    }
 }
 
 impl PixelCounts {
@@ -142,19 +170,6 @@ impl FromIterator<(bool, bool)> for PixelCounts {
 }
 
 impl PixelScores {
-    /// The names of the scores, in the order of [`Self::columns`].
-    pub const NAMES: [&'static str; 9] = [
-        "f1_foreground",
-        "f1_background",
-        "iou_foreground",
-        "iou_background",
-        "iou_mean",
-        "precision",
-        "recall",
-        "specificity",
-        "pixel_accuracy",
-    ];
-
     /// The scores of one image, or of pixels pooled over many.
     pub fn of(counts: &PixelCounts, empty: EmptyRule) -> Self {
         let background = counts.complement();
@@ -191,32 +206,6 @@ impl PixelScores {
     /// The mean of F1⁺ and F1⁻.
     pub fn f1_mean(&self) -> Option<f64> {
         Some((self.f1_foreground? + self.f1_background?) / 2.0)
-    }
-
-    /// The scores as a list, in the order of [`Self::NAMES`].
-    pub fn columns(&self) -> [Option<f64>; 9] {
-        let mut scores = *self;
-        scores.columns_mut().map(|column| *column)
-    }
-
-    fn from_columns(columns: [Option<f64>; 9]) -> Self {
-        let mut scores = Self::default();
-        scores.columns_mut().into_iter().zip(columns).for_each(|(column, value)| *column = value);
-        scores
-    }
-
-    fn columns_mut(&mut self) -> [&mut Option<f64>; 9] {
-        [
-            &mut self.f1_foreground,
-            &mut self.f1_background,
-            &mut self.iou_foreground,
-            &mut self.iou_background,
-            &mut self.iou_mean,
-            &mut self.precision,
-            &mut self.recall,
-            &mut self.specificity,
-            &mut self.pixel_accuracy,
-        ]
     }
 }
 

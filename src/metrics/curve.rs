@@ -176,33 +176,8 @@ fn sorted_keys(map: &ScoreMap<'_>, truth: &Mask) -> Vec<u32> {
         // adding 0 turns −0 into 0.
         ((score + 0.0).to_bits() << 1) | u32::from(foreground)
     };
-    radix_sort(map.scored(truth).map(key).collect())
-}
-
-/// Sorts by 11 bits at a time, three times: several times faster than by comparison.
-fn radix_sort(mut keys: Vec<u32>) -> Vec<u32> {
-    const BITS: u32 = 11;
-    const DIGITS: usize = 1 << BITS;
-    let digit = |key: u32, pass: usize| (key >> (pass as u32 * BITS)) as usize % DIGITS;
-    let mut starts = [[0_u32; DIGITS]; 3];
-    for &key in &keys {
-        for (pass, counts) in starts.iter_mut().enumerate() {
-            counts[digit(key, pass)] += 1;
-        }
-    }
-    let mut sorted = vec![0; keys.len()];
-    for (pass, starts) in starts.iter_mut().enumerate() {
-        let mut next = 0;
-        for start in starts.iter_mut() {
-            next += std::mem::replace(start, next);
-        }
-        for &key in &keys {
-            let slot = &mut starts[digit(key, pass)];
-            sorted[*slot as usize] = key;
-            *slot += 1;
-        }
-        std::mem::swap(&mut keys, &mut sorted);
-    }
+    let mut keys: Vec<u32> = map.scored(truth).map(key).collect();
+    keys.sort_unstable();
     keys
 }
 
@@ -290,13 +265,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn radix_sort_is_a_sort(keys in prop::collection::vec(0_u32..=0x7F00_0001, 0..200)) {
-            let mut expected = keys.clone();
-            expected.sort_unstable();
-            prop_assert_eq!(radix_sort(keys), expected);
-        }
-
         #[test]
         fn curves_keep_their_laws(
             pixels in prop::collection::vec(((0_u8..20), any::<bool>()), 2..60)

@@ -14,7 +14,7 @@ use super::{
 ///
 /// Summaries must come in the same order each time, that of the manifest:
 /// sums of fractions depend on it, and equal runs shall give equal bytes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Evaluator {
     classes: Vec<String>,
     protocol: Protocol,
@@ -62,26 +62,15 @@ impl Evaluator {
         Self {
             classes: classes.to_vec(),
             protocol,
-            rows: Vec::new(),
-            trivial: Vec::new(),
-            images_without_foreground: 0,
-            images_without_background: 0,
             classifier: Confusion::new(classes.len()),
             localizer: Confusion::new(classes.len()),
-            pooled: PixelCounts::default(),
-            histogram: ScoreHistogram::default(),
-            sweep: Sweep::new(protocol.empty),
-            curves: Default::default(),
-            boxes: BoxAccuracy::default(),
-            foregrounds: Vec::new(),
-            backgrounds: Vec::new(),
-            pooled_labels: Vec::new(),
+            ..Self::default()
         }
     }
 
     /// Adds one image.
     pub fn accumulate(&mut self, image: ImageSummary) {
-        let ImageSummary { row, pixels, boxes, sides } = image;
+        let ImageSummary { row, pixels, boxes, features } = image;
         let label = row.label;
         assert!(label < self.classes.len(), "label {label} is below {}", self.classes.len());
         if let Some(class) = row.predicted {
@@ -93,9 +82,9 @@ impl Evaluator {
         if let Some(boxes) = &boxes {
             self.boxes.accumulate(boxes);
         }
-        if let Some(sides) = sides {
-            self.foregrounds.push(sides.foreground);
-            self.backgrounds.push(sides.background);
+        if let Some(features) = features {
+            self.foregrounds.push(features.foreground);
+            self.backgrounds.push(features.background);
             self.pooled_labels.push(label);
         }
         if let Some(pixels) = pixels {
@@ -111,7 +100,7 @@ impl Evaluator {
         self.images_without_background += u64::from(counts.complement().both_empty());
         self.pooled.accumulate(counts);
         self.histogram.accumulate(histogram);
-        self.sweep.accumulate(histogram);
+        self.sweep.accumulate(histogram, self.protocol.empty);
         if let Some(curves) = curves {
             let curves = [&curves.foreground, &curves.background, &curves.roc];
             for (sum, curve) in self.curves.iter_mut().zip(curves) {

@@ -47,7 +47,7 @@ impl Growth {
             root = self.join(root, center + 1);
         }
         if root == NO_REGION {
-            root = self.regions.found((x, x), y, u64::from(counts), 0.0);
+            root = self.regions.start((x, x), y, u64::from(counts), 0.0);
         } else if counts {
             self.regions.add(root, x, y);
         }

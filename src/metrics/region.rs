@@ -27,7 +27,7 @@ pub(super) struct Region {
 
 impl Regions {
     /// Starts a region with `pixels` that count, of row `y` and within the columns `x`.
-    pub(super) fn found(&mut self, x: (u32, u32), y: u32, pixels: u64, score_sum: f64) -> u32 {
+    pub(super) fn start(&mut self, x: (u32, u32), y: u32, pixels: u64, score_sum: f64) -> u32 {
         let root = u32::try_from(self.all.len()).expect("regions are fewer than pixels");
         self.all.push(Region { parent: root, overlap: None, x, y: (y, y), pixels, score_sum });
         self.live.push(root);

@@ -23,15 +23,9 @@ pub enum ScoreMapError {
     #[error("score map has no pixels")]
     Empty,
 
-    /// A number that cannot be ranked.
-    #[error("score map has the value {value} at column {x}, row {y}\nhint: scores must be finite")]
-    NotFinite { value: f32, x: usize, y: usize },
-
-    /// A number that is no share of certainty.
-    #[error(
-        "score map has the value {value} at column {x}, row {y}\nhint: rescale the map to [0, 1]"
-    )]
-    OutOfRange { value: f32, x: usize, y: usize },
+    /// A number that is no share of certainty, or none that could be ranked.
+    #[error("score map has the value {value} at column {x}, row {y}\nhint: {remedy}")]
+    Value { value: f32, x: usize, y: usize, remedy: &'static str },
 
     /// The truth belongs to an image of another size.
     #[error(
@@ -55,11 +49,11 @@ impl<'a> ScoreMap<'a> {
         let Some(at) = scores.iter().position(|score| !(0.0..=1.0).contains(score)) else {
             return Ok(Self { width, height, scores });
         };
-        let (value, x, y) = (scores[at], at % width, at / width);
-        Err(match value.is_finite() {
-            true => ScoreMapError::OutOfRange { value, x, y },
-            false => ScoreMapError::NotFinite { value, x, y },
-        })
+        let remedy = match scores[at].is_finite() {
+            true => "rescale the map to [0, 1]",
+            false => "scores must be finite",
+        };
+        Err(ScoreMapError::Value { value: scores[at], x: at % width, y: at / width, remedy })
     }
 
     /// Width in pixels.

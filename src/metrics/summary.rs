@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Bootstrap, BoxSummary, EmptyRule, ImageCurves, ImageRow, PixelCounts, PixelScores,
-    ScoreHistogram, ScoreMap, ScoreMapError, Sides, Threshold, Trivial,
+    PooledFeatures, ScoreHistogram, ScoreMap, ScoreMapError, Threshold, Trivial,
     boxes::{nearest, truth_boxes},
     components,
 };
@@ -60,7 +60,7 @@ pub struct ImageSummary {
     pub(super) pixels: Option<PixelSummary>,
     pub(super) boxes: Option<BoxSummary>,
     /// Features under the map and beside it, if decidability is asked for.
-    pub sides: Option<Sides>,
+    pub features: Option<PooledFeatures>,
 }
 
 /// What the pixels of one image contribute.
@@ -128,7 +128,7 @@ impl ImageSummary {
             true_area: counts.map(|counts| counts.true_area()),
             box_iou: boxes.as_ref().map(|(_, overlap)| 100.0 * f64::from(*overlap)),
         };
-        Ok(Self { row, pixels, boxes: boxes.map(|(boxes, _)| boxes), sides: None })
+        Ok(Self { row, pixels, boxes: boxes.map(|(boxes, _)| boxes), features: None })
     }
 }
 

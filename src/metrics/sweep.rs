@@ -7,10 +7,9 @@ use super::{EmptyRule, ScoreHistogram};
 /// Adds up the Dice of every image at every threshold.
 #[derive(Debug, Clone)]
 pub(super) struct Sweep {
-    empty: EmptyRule,
     images: u64,
-    foreground: Vec<f64>,
-    background: Vec<f64>,
+    /// Of foreground and background.
+    sums: Vec<[f64; 2]>,
 }
 
 /// Mean Dice over images at each threshold, in percent; `None` where it does not exist.
@@ -26,25 +25,26 @@ pub struct SweepCurve {
     pub f1_mean: Vec<Option<f64>>,
 }
 
-impl Sweep {
-    pub(super) fn new(empty: EmptyRule) -> Self {
-        let zeros = vec![0.0; ScoreHistogram::CELLS];
-        Self { empty, images: 0, foreground: zeros.clone(), background: zeros }
+impl Default for Sweep {
+    fn default() -> Self {
+        Self { images: 0, sums: vec![[0.0; 2]; ScoreHistogram::CELLS] }
     }
+}
 
-    pub(super) fn accumulate(&mut self, image: &ScoreHistogram) {
+impl Sweep {
+    pub(super) fn accumulate(&mut self, image: &ScoreHistogram, empty: EmptyRule) {
         self.images += 1;
         for (k, counts) in image.cuts() {
-            self.foreground[k] += counts.dice(self.empty);
-            self.background[k] += counts.complement().dice(self.empty);
+            self.sums[k][0] += counts.dice(empty);
+            self.sums[k][1] += counts.complement().dice(empty);
         }
     }
 
     /// The mean Dice at every threshold.
     pub(super) fn compute(&self) -> SweepCurve {
         let mean = |sum: f64| Some(100.0 * sum / self.images as f64).filter(|m| m.is_finite());
-        let side = |sums: &[f64]| sums.iter().map(|&sum| mean(sum)).collect::<Vec<_>>();
-        let (f1_foreground, f1_background) = (side(&self.foreground), side(&self.background));
+        let [f1_foreground, f1_background] =
+            [0, 1].map(|side| self.sums.iter().map(|sums| mean(sums[side])).collect::<Vec<_>>());
         let both = f1_foreground.iter().zip(&f1_background);
         let f1_mean = both.map(|(&f, &b)| f.zip(b).map(|(f, b)| (f + b) / 2.0)).collect();
         let thresholds = (0..ScoreHistogram::CELLS).map(ScoreHistogram::threshold).collect();
@@ -80,9 +80,9 @@ mod tests {
     };
 
     fn sweep(images: &[(&[f32], &[bool])], empty: EmptyRule) -> SweepCurve {
-        let mut sweep = Sweep::new(empty);
+        let mut sweep = Sweep::default();
         for (scores, foreground) in images {
-            sweep.accumulate(&ScoreHistogram::of(&map(scores), &Mask::row(foreground)));
+            sweep.accumulate(&ScoreHistogram::of(&map(scores), &Mask::row(foreground)), empty);
         }
         sweep.compute()
     }

@@ -2,8 +2,13 @@
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+/// A picture as an address that needs no file; `kind` is that of `image/png`.
+pub(in crate::report) fn image_url(kind: &str, bytes: &[u8]) -> String {
+    format!("data:image/{kind};base64,{}", encode(bytes))
+}
+
 /// Three bytes become four letters; the last group is filled up with `=`.
-pub(in crate::report) fn encode(bytes: &[u8]) -> String {
+fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
         let byte = |i: usize| u32::from(group.get(i).copied().unwrap_or(0));

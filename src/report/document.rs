@@ -101,7 +101,7 @@ impl Training {
 
 /// What every version of the form has.
 #[derive(Deserialize)]
-struct Stamp {
+struct Header {
     format: u32,
     version: String,
 }
@@ -109,27 +109,6 @@ struct Stamp {
 impl Report {
     /// The form written by this version.
     pub const FORMAT: u32 = 1;
-
-    /// Puts an evaluation on record.
-    pub fn new(
-        method: impl Into<String>,
-        split: Split,
-        conditions: Conditions,
-        training: Option<Training>,
-        evaluation: Evaluation,
-    ) -> Self {
-        Self {
-            format: Self::FORMAT,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            method: method.into(),
-            split,
-            conditions,
-            training,
-            settings: None,
-            inputs: None,
-            evaluation,
-        }
-    }
 
     /// Reads a `report.json`, or the one in a folder.
     pub fn read(path: &Path) -> Result<Self> {
@@ -140,7 +119,7 @@ impl Report {
             problem,
             remedy: remedy.to_owned(),
         };
-        if let Ok(Stamp { format, version }) = serde_json::from_str(&text)
+        if let Ok(Header { format, version }) = serde_json::from_str(&text)
             && format > Self::FORMAT
         {
             let problem = format!("the report was written by pinpoint {version}, which is newer");
@@ -307,7 +286,17 @@ pub(super) mod tests {
             features: None,
         };
         let training = Training { epochs: 3, kept_epoch: Some(1), seconds: 12.5 };
-        Report::new("minmax", Split::Test, conditions, Some(training), evaluator.compute())
+        Report {
+            format: Report::FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            method: "minmax".to_owned(),
+            split: Split::Test,
+            conditions,
+            training: Some(training),
+            settings: None,
+            inputs: None,
+            evaluation: evaluator.compute(),
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::{
     Report,
     figures::{self, figures},
     gallery::{MOST_SHOWN, Thumbnail, ThumbnailFile, choose},
-    html::{self, Shown},
+    html::{self, GalleryImage},
     tables,
 };
 use crate::{
@@ -71,11 +71,10 @@ impl Folder {
     pub fn write(mut self, report: &Report) -> Result<()> {
         let images = &report.evaluation.images;
         let chosen = choose(images, MOST_SHOWN);
-        let shown: Vec<Shown<'_>> = chosen
+        let shown: Vec<GalleryImage<'_>> = chosen
             .into_iter()
             .map(|(index, standing)| {
-                let thumbnail = self.thumbnails.get(index)?;
-                Ok(Shown::new(&images[index], standing, &thumbnail))
+                Ok(GalleryImage::new(&images[index], standing, self.thumbnails.get(index)?))
             })
             .collect::<Result<_>>()?;
         let drawn = figures(report);

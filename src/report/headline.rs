@@ -61,7 +61,7 @@ const AVERAGED: &str = "averaged curve, any threshold";
 
 /// The scores that every summary shows.
 pub fn headline(scores: &Scores) -> Vec<Headline> {
-    use Better::{Higher, Lower};
+    let (lower, higher) = (Some(Better::Lower), Some(Better::Higher));
     let row = |name, key: &str, meaning, better: Option<Better>, score| Headline {
         name,
         meaning,
@@ -74,10 +74,7 @@ pub fn headline(scores: &Scores) -> Vec<Headline> {
     let error = |name, key, meaning, score: Option<f64>| {
         let chance = scores.chance_error.filter(|_| score.is_some());
         let trivial = chance.map(|chance| ("most frequent class", chance));
-        Headline {
-            trivial: trivial.into_iter().collect(),
-            ..row(name, key, meaning, Some(Lower), score)
-        }
+        Headline { trivial: trivial.into_iter().collect(), ..row(name, key, meaning, lower, score) }
     };
     let pixel = |name, key, meaning, of: fn(&PixelScores) -> Option<f64>| {
         let trivial = scores.trivial.as_ref();
@@ -86,11 +83,14 @@ pub fn headline(scores: &Scores) -> Vec<Headline> {
             ("centre ellipse", trivial.and_then(|trivial| of(&trivial.centre_ellipse))),
         ];
         let scored = masks.into_iter().filter_map(|(name, score)| Some((name, score?)));
-        Headline {
-            trivial: scored.collect(),
-            ..row(name, key, meaning, Some(Higher), of(&scores.mean))
-        }
+        Headline { trivial: scored.collect(), ..row(name, key, meaning, higher, of(&scores.mean)) }
     };
+    // A score under its name in `Scores`, by which its interval is found.
+    macro_rules! row {
+        ($name:literal, $key:ident, $better:expr, $meaning:expr) => {
+            row($name, stringify!($key), $meaning, $better, scores.$key)
+        };
+    }
     let mut rows = vec![error(
         "Classification error",
         "classification_error",
@@ -111,59 +111,37 @@ pub fn headline(scores: &Scores) -> Vec<Headline> {
         pixel("IoU", "iou_mean", "foreground and background, mean over images", |s| s.iou_mean),
         pixel("Precision", "precision", "marked pixels that are right", |s| s.precision),
         pixel("Recall", "recall", "true pixels that are marked", |s| s.recall),
-        row("PR area, foreground", "", AVERAGED, Some(Higher), scores.pr_auc_foreground),
-        row("PR area, background", "", AVERAGED, Some(Higher), scores.pr_auc_background),
-        row("ROC area", "", AVERAGED, Some(Higher), scores.roc_auc),
-        row(
+        row!("PR area, foreground", pr_auc_foreground, higher, AVERAGED),
+        row!("PR area, background", pr_auc_background, higher, AVERAGED),
+        row!("ROC area", roc_auc, higher, AVERAGED),
+        row!(
             "Inverted maps",
-            "inverted",
-            "images whose background has the higher scores (ROC area below 50)",
-            Some(Lower),
-            scores.inverted,
+            inverted,
+            lower,
+            "images whose background has the higher scores (ROC area below 50)"
         ),
-        row(
-            "Covered area",
-            "covered_area",
-            "pixels that are marked, mean over images",
-            None,
-            scores.covered_area,
-        ),
-        row(
-            "True area",
-            "true_area",
-            "pixels that are foreground, mean over images",
-            None,
-            scores.true_area,
-        ),
-        row("PxAP", "", "all pixels together, any threshold", Some(Higher), scores.pxap),
-        row(
+        row!("Covered area", covered_area, None, "pixels that are marked, mean over images"),
+        row!("True area", true_area, None, "pixels that are foreground, mean over images"),
+        row!("PxAP", pxap, higher, "all pixels together, any threshold"),
+        row!(
             "MaxBoxAcc",
-            "",
-            "largest box, IoU 0.5, best threshold on this split",
-            Some(Higher),
-            scores.max_box_acc,
+            max_box_acc,
+            higher,
+            "largest box, IoU 0.5, best threshold on this split"
         ),
-        row(
+        row!(
             "MaxBoxAccV2",
-            "",
-            "any box, IoU 0.3/0.5/0.7, best thresholds on this split",
-            Some(Higher),
-            scores.max_box_acc_v2,
+            max_box_acc_v2,
+            higher,
+            "any box, IoU 0.3/0.5/0.7, best thresholds on this split"
         ),
-        row(
+        row!(
             "GT-known localization",
-            "gt_known_localization",
-            "largest box, IoU 0.5, at the threshold",
-            Some(Higher),
-            scores.gt_known_localization,
+            gt_known_localization,
+            higher,
+            "largest box, IoU 0.5, at the threshold"
         ),
-        row(
-            "Top-1 localization",
-            "top1_localization",
-            "the same, and the class is right",
-            Some(Higher),
-            scores.top1_localization,
-        ),
+        row!("Top-1 localization", top1_localization, higher, "the same, and the class is right"),
     ]);
     if let Some(found) = &scores.decidability {
         rows.extend([
@@ -173,7 +151,7 @@ pub fn headline(scores: &Scores) -> Vec<Headline> {
                     "Decidability",
                     "",
                     "held-out log-loss of the class, background less foreground; needs no masks",
-                    Some(Higher),
+                    higher,
                     Some(found.difference),
                 )
             },
@@ -181,7 +159,7 @@ pub fn headline(scores: &Scores) -> Vec<Headline> {
                 "Held-out error, foreground",
                 "",
                 "class told from features under the map",
-                Some(Lower),
+                lower,
                 Some(found.foreground.error),
             ),
             row(

@@ -6,9 +6,10 @@
 
 use image::Rgb;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{
-    Report, Warning, base64,
+    Report, Warning,
     figures::Figure,
     gallery::{MOST_SHOWN, Standing, Thumbnail},
     headline::{Headline, headline, leading},
@@ -26,7 +27,7 @@ const SCRIPT: &str = include_str!("html/page.js");
 
 /// An image of the gallery, as the script has it.
 #[derive(Serialize)]
-pub(super) struct Shown<'a> {
+pub(super) struct GalleryImage<'a> {
     id: &'a str,
     label: usize,
     predicted: Option<usize>,
@@ -35,17 +36,13 @@ pub(super) struct Shown<'a> {
     f1_foreground: Option<f64>,
     f1_background: Option<f64>,
     standing: Standing,
-    image: String,
-    map: String,
-    truth: Option<String>,
+    #[serde(flatten)]
+    thumbnail: Thumbnail,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> GalleryImage<'a> {
     /// An image with its scores, where it stands among all, and its picture.
-    pub(super) fn new(row: &'a ImageRow, standing: Standing, thumbnail: &Thumbnail) -> Self {
-        let url = |kind: &str, bytes: &[u8]| {
-            format!("data:image/{kind};base64,{}", base64::encode(bytes))
-        };
+    pub(super) fn new(row: &'a ImageRow, standing: Standing, thumbnail: Thumbnail) -> Self {
         Self {
             id: &row.id,
             label: row.label,
@@ -55,15 +52,13 @@ impl<'a> Shown<'a> {
             f1_foreground: row.pixels.f1_foreground,
             f1_background: row.pixels.f1_background,
             standing,
-            image: url("jpeg", &thumbnail.image),
-            map: url("jpeg", &thumbnail.map),
-            truth: thumbnail.truth.as_ref().map(|truth| url("png", truth)),
+            thumbnail,
         }
     }
 }
 
 /// The page.
-pub(super) fn page(report: &Report, figures: &[Figure], gallery: &[Shown<'_>]) -> String {
+pub(super) fn page(report: &Report, figures: &[Figure], gallery: &[GalleryImage<'_>]) -> String {
     let scores = &report.evaluation.scores;
     let headline = headline(scores);
     let (first, rest) = headline.split_at(leading(&headline));
@@ -215,46 +210,30 @@ struct Data<'a> {
     classes: Vec<&'a str>,
     threshold: Option<f32>,
     scored: u64,
-    sweep: Sweep<'a>,
-    colours: Colours,
-    items: &'a [Shown<'a>],
+    sweep: Value,
+    colours: Value,
+    items: &'a [GalleryImage<'a>],
 }
 
-#[derive(Serialize)]
-struct Sweep<'a> {
-    f1_foreground: &'a [Option<f64>],
-    f1_background: &'a [Option<f64>],
-}
-
-#[derive(Serialize)]
-struct Colours {
-    hit: [u8; 3],
-    alarm: [u8; 3],
-    miss: [u8; 3],
-    mask: [u8; 3],
-    truth: [u8; 3],
-    /// Of the scores 0, 1/255, …, 1.
-    heat: &'static [[u8; 3]],
-}
-
-fn data(report: &Report, gallery: &[Shown<'_>]) -> String {
+fn data(report: &Report, gallery: &[GalleryImage<'_>]) -> String {
     let evaluation = &report.evaluation;
     let data = Data {
         classes: report.class_names(),
         threshold: evaluation.scores.protocol.threshold.value(),
         scored: evaluation.scores.images_with_truth,
-        sweep: Sweep {
-            f1_foreground: &evaluation.sweep.f1_foreground,
-            f1_background: &evaluation.sweep.f1_background,
-        },
-        colours: Colours {
-            hit: overlay::TRUE_POSITIVE.0,
-            alarm: overlay::FALSE_POSITIVE.0,
-            miss: overlay::FALSE_NEGATIVE.0,
-            mask: overlay::PREDICTED_MASK.0,
-            truth: overlay::TRUE_MASK.0,
-            heat: &*overlay::colour_map::COLOURS,
-        },
+        sweep: json!({
+            "f1_foreground": evaluation.sweep.f1_foreground,
+            "f1_background": evaluation.sweep.f1_background,
+        }),
+        colours: json!({
+            "hit": overlay::TRUE_POSITIVE.0,
+            "alarm": overlay::FALSE_POSITIVE.0,
+            "miss": overlay::FALSE_NEGATIVE.0,
+            "mask": overlay::PREDICTED_MASK.0,
+            "truth": overlay::TRUE_MASK.0,
+            // Of the scores 0, 1/255, …, 1.
+            "heat": overlay::colour_map::COLOURS.as_slice(),
+        }),
         items: gallery,
     };
     // So that no text can end the script element it stands in.
@@ -266,9 +245,9 @@ mod tests {
     use super::*;
     use crate::report::{document::tests::example, figures::figures};
 
-    fn shown(row: &ImageRow) -> Shown<'_> {
-        let thumbnail = Thumbnail { image: vec![1, 2], map: vec![3], truth: None };
-        Shown::new(row, Standing::Worst, &thumbnail)
+    fn shown(row: &ImageRow) -> GalleryImage<'_> {
+        let thumbnail = Thumbnail { image: "data:i".into(), map: "data:m".into(), truth: None };
+        GalleryImage::new(row, Standing::Worst, thumbnail)
     }
 
     #[test]

@@ -22,8 +22,9 @@ pub(super) const FONT_SIZE: f32 = 13.0;
 pub(super) const LINE_HEIGHT: f32 = 18.0;
 
 /// What a shape is, which decides its colour; curves are numbered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Paint {
+    #[default]
     Ink,
     Soft,
     Line,
@@ -59,27 +60,22 @@ impl Paint {
 }
 
 /// Which point of a text, along its reading direction, is put in place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Anchor {
+    #[default]
     Start,
     Middle,
     End,
 }
 
 /// How a text is drawn.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TextStyle {
     pub(super) paint: Paint,
     pub(super) anchor: Anchor,
     /// Read from bottom to top, as the title of a vertical axis.
     pub(super) upward: bool,
     pub(super) bold: bool,
-}
-
-impl Default for TextStyle {
-    fn default() -> Self {
-        Self { paint: Paint::Ink, anchor: Anchor::Start, upward: false, bold: false }
-    }
 }
 
 /// A drawing; coordinates are in pixels from the top left corner.
@@ -193,8 +189,8 @@ impl Svg {
     pub(super) fn jpeg(&mut self, (x, y): (f32, f32), (width, height): (f32, f32), bytes: &[u8]) {
         self.push(format_args!(
             "<image x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
-             href=\"data:image/jpeg;base64,{}\"/>\n",
-            base64::encode(bytes)
+             href=\"{}\"/>\n",
+            base64::image_url("jpeg", bytes)
         ));
     }
 

@@ -1,4 +1,4 @@
-//! What a reader of scores should be told, and what to try.
+//! Problems of a method that its scores show, and what to try.
 
 use super::{Report, headline::percent};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     predict::UNTRAINED,
 };
 
-/// Something that scores say against a method.
+/// A problem of a method that its scores show.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Warning {
     /// What was found.
@@ -15,7 +15,7 @@ pub struct Warning {
     pub remedy: &'static str,
 }
 
-/// What the scores of a report say against its method; of a trivial rule nothing is expected.
+/// The problems that the scores of a report show; a trivial rule has none.
 pub fn warnings(report: &Report) -> Vec<Warning> {
     if UNTRAINED.contains(&report.method.as_str()) {
         return Vec::new();

@@ -3,9 +3,8 @@
 //! Content goes into a new file beside the target, which then takes the target's
 //! name. The new file is created exclusively, under a name that nobody else uses:
 //! two processes may write into one folder, and no link planted there is followed.
-//! Its writer keeps it locked, so that whoever finds one unlocked knows that its
-//! writer is dead, and removes it. (The crate `tempfile` locks nothing, and leaves what a killed
-//! process has begun.)
+//! Its writer keeps it locked: an unlocked one is left from a process that was killed, and is
+//! removed. (The crate `tempfile` locks nothing, and leaves such files.)
 
 use std::{
     collections::BTreeSet,
@@ -64,7 +63,7 @@ impl PartFile {
                 outcome => outcome?,
             };
             let part = Self { file, path, published: false };
-            // Someone who clears the folder may have been quicker than our lock.
+            // Another process that clears the folder may have removed it before it was locked.
             match part.file.try_lock() {
                 Err(TryLockError::WouldBlock) => {}
                 // Where there are no locks, nobody clears.
@@ -87,7 +86,7 @@ impl PartFile {
 impl Drop for PartFile {
     fn drop(&mut self) {
         if !self.published {
-            // What is left of a failed attempt would only confuse; its error is the one to tell.
+            // The error of the failed attempt is the one to report.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -126,7 +125,7 @@ fn clear_once(folder: &Path) {
     }
 }
 
-/// Removes unfinished files whose writers are dead; whatever cannot be removed stays.
+/// Removes unfinished files whose writers have ended; what cannot be removed stays.
 pub(super) fn clear(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_are_cleared_away_and_the_living_are_not() {
+    fn files_of_ended_writers_are_removed_and_those_of_running_ones_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         let alive = PartFile::beside(&path).unwrap();
@@ -198,11 +197,11 @@ mod tests {
         let (target, victim) = (folder.path().join("mask.png"), folder.path().join("victim"));
         fs::write(&victim, "precious").unwrap();
         std::os::unix::fs::symlink(&victim, &target).unwrap();
-        let lure = folder.path().join(format!(".1-2-3{ENDING}"));
-        std::os::unix::fs::symlink(&victim, &lure).unwrap();
+        let planted = folder.path().join(format!(".1-2-3{ENDING}"));
+        std::os::unix::fs::symlink(&victim, &planted).unwrap();
         write_atomically(&target, b"mask").unwrap();
         assert_eq!(fs::read(&victim).unwrap(), b"precious");
-        assert!(!target.is_symlink() && lure.is_symlink());
+        assert!(!target.is_symlink() && planted.is_symlink());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl RunDir {
-    /// Opens a run to use it: it must be complete and not from the future.
+    /// Opens a run to use it: it must be complete, and not written by a newer version.
     ///
     /// All that is missing is told at once.
     pub fn open(root: &Path) -> Result<Self> {

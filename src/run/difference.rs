@@ -17,10 +17,7 @@ pub(crate) fn difference(before: &Config, now: &Config) -> Vec<String> {
     let (before, now) = (leaves(before), leaves(now));
     let keys: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     let changed = keys.into_iter().filter_map(|key| {
-        let value = |leaves: &BTreeMap<String, String>| {
-            leaves.get(key).map_or_else(|| "unset".to_owned(), String::clone)
-        };
-        let (was, is) = (value(&before), value(&now));
+        let [was, is] = [&before, &now].map(|leaves| leaves.get(key).map_or("unset", |it| it));
         (was != is).then(|| format!("  `{key}` was {was}, is {is}"))
     });
     changed.collect()

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{INPUTS, RunDir};
 use crate::{
+    config::DataConfig,
     data::{Dataset, Layout, Sample},
     digest::Digest,
     error::{Error, Result},
@@ -48,6 +49,11 @@ impl DataSource {
     /// A dataset whose layout is found out.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), layout: None, images: None }
+    }
+
+    /// Opens the dataset, read by these settings.
+    pub fn open(&self, settings: &DataConfig) -> Result<Dataset> {
+        Dataset::open(&self.path, &settings.open_options(self.layout, self.images.clone()))
     }
 
     /// The same with paths that hold from any directory.

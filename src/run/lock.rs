@@ -1,8 +1,8 @@
 //! Only one process writes a run.
 //!
 //! The lock is the operating system's, on a file that stays in the run: it ends
-//! with the process that holds it, however that ends. Beside it lies a note of who
-//! holds it, for whoever is refused.
+//! with the process that holds it, however that ends. A note beside it says who holds
+//! it, for the message to a process that is refused.
 
 use std::{
     fs::{self, File, TryLockError},

@@ -105,7 +105,7 @@ impl RunDir {
             return if self.config()? == *config { Ok(()) } else { self.write_config(config) };
         }
         self.hold()?;
-        // Somebody may have been quicker.
+        // Another process may have started a run here meanwhile.
         self.require_vacant()?;
         if let Some(inputs) = inputs {
             let text = serde_json::to_vec_pretty(inputs).expect("inputs are plain data");
@@ -256,7 +256,7 @@ impl RunDir {
         self.root.join(CHECKPOINT)
     }
 
-    /// Takes over what another run has learned, which must be all that this one would learn.
+    /// Copies the training of another run, which must be the same as this one's would be.
     ///
     /// The checkpoint comes last: a copy that was cut short is no run that can be resumed.
     pub fn adopt(&self, other: &Self) -> Result<()> {
@@ -281,7 +281,7 @@ impl RunDir {
         Ok(())
     }
 
-    /// The name of the run whose learning this one took over, if it did.
+    /// The name of the run whose training this one has copied, if it has.
     pub fn adopted(&self) -> Option<String> {
         regular::read_text(&self.root.join(ADOPTED)).ok()
     }

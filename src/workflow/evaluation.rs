@@ -1,6 +1,7 @@
 //! Evaluation in one call: a run, saved score maps or a trivial rule in, a report out.
 
 use std::{
+    ffi::OsString,
     ops::ControlFlow,
     path::{Path, PathBuf},
 };
@@ -74,7 +75,7 @@ pub enum SaveMaps {
 pub enum EvaluateEvent<'a> {
     /// Something the user should know.
     Note(&'a str),
-    /// Something that is probably not as the user means it.
+    /// Something that the user probably did not intend.
     Warning(&'a str),
     /// Something about the dataset that limits what can be scored.
     DatasetProblem(&'a str),
@@ -107,6 +108,10 @@ pub fn evaluate(
     request: &EvaluateRequest,
     mut observe: impl FnMut(EvaluateEvent<'_>) -> ControlFlow<()>,
 ) -> Result<Report> {
+    let mut tell = |event: EvaluateEvent<'_>| match observe(event) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::Interrupted),
+    };
     let run = request.run.as_deref().map(OpenRun::open).transpose()?;
     let mut settings = run.as_ref().map_or_else(Config::default, |run| run.config.clone());
     settings.data.mask_rule = request.mask_rule.or(settings.data.mask_rule);
@@ -123,13 +128,13 @@ pub fn evaluate(
         run: run.as_ref(),
     };
     let mut dataset = evaluation.dataset(&settings.data, settings.seed)?;
-    evaluation.warn(&dataset, &mut observe)?;
+    evaluation.warn(&dataset, &mut tell)?;
     let predictor = evaluation.predictor()?;
     if let Some(predictor) = &predictor {
         predictor.number_classes(&mut dataset)?;
     }
     if let Some(note) = predictor.as_ref().and_then(Predictor::note) {
-        tell(&mut observe, EvaluateEvent::Note(note))?;
+        tell(EvaluateEvent::Note(note))?;
     }
     let source = match (&predictor, &request.maps) {
         (Some(predictor), _) => MapSource::Predictor(predictor),
@@ -151,23 +156,16 @@ pub fn evaluate(
         workers: workers(request.threads),
     };
     evaluation.require_memory(&task)?;
-    task.protocol.threshold = evaluation.threshold(&task, &mut observe)?;
-    evaluation.score(&task, &mut observe)
+    task.protocol.threshold = evaluation.threshold(&task, &mut tell)?;
+    evaluation.score(&task, &mut tell)
 }
 
 fn unusable(problem: &str) -> Error {
     Error::Setting(vec![problem.to_owned()])
 }
 
-type Observe<'a> = &'a mut dyn FnMut(EvaluateEvent<'_>) -> ControlFlow<()>;
-
 /// Tells of an event; whoever is told of it may break off.
-fn tell(observe: Observe<'_>, event: EvaluateEvent<'_>) -> Result<()> {
-    match observe(event) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Error::Interrupted),
-    }
-}
+type Tell<'a> = &'a mut dyn FnMut(EvaluateEvent<'_>) -> Result<()>;
 
 /// A request whose run and data are known.
 struct Evaluating<'a> {
@@ -180,9 +178,7 @@ struct Evaluating<'a> {
 impl Evaluating<'_> {
     /// The dataset, with a validation split where one is needed.
     fn dataset(&self, settings: &DataConfig, seed: u64) -> Result<Dataset> {
-        let DataSource { path, layout, images } = self.data;
-        let options = settings.open_options(*layout, images.clone());
-        let mut dataset = Dataset::open(path, &options)?;
+        let mut dataset = self.data.open(settings)?;
         let tuned_on = tuning_split(self.request.threshold, self.split);
         if self.split != Split::Test || tuned_on != Split::Test {
             // The same cut as training made, so that `valid` means the same samples.
@@ -191,26 +187,26 @@ impl Evaluating<'_> {
         for split in [self.split, tuned_on] {
             if dataset.split(split).is_empty() {
                 let problem = format!("there is no `{split}` split");
-                return Err(Error::data(path, problem, "see `pinpoint data check`"));
+                return Err(Error::data(&self.data.path, problem, "see `pinpoint data check`"));
             }
         }
         Ok(dataset)
     }
 
     /// Tells what of a dataset cannot be used.
-    fn warn(&self, dataset: &Dataset, observe: Observe<'_>) -> Result<()> {
+    fn warn(&self, dataset: &Dataset, tell: Tell<'_>) -> Result<()> {
         for group in problem::group(&dataset.problems) {
-            tell(observe, EvaluateEvent::DatasetProblem(&group.to_string()))?;
+            tell(EvaluateEvent::DatasetProblem(&group.to_string()))?;
         }
         let split = self.split;
         if dataset.split(split).iter().any(|sample| sample.truth.has_mask()) {
             return Ok(());
         }
         let text = format!("no image of the `{split}` split has a mask, so masks get no score");
-        tell(observe, EvaluateEvent::DatasetProblem(&text))?;
+        tell(EvaluateEvent::DatasetProblem(&text))?;
         if !self.request.decidability {
             let text = "`--decidability` scores maps without masks";
-            tell(observe, EvaluateEvent::Note(text))?;
+            tell(EvaluateEvent::Note(text))?;
         }
         Ok(())
     }
@@ -241,7 +237,7 @@ impl Evaluating<'_> {
         Ok(Some(Features::open(&weights)?))
     }
 
-    /// Refuses an evaluation that could only end for want of memory.
+    /// Refuses an evaluation that would run out of memory.
     fn require_memory(&self, task: &EvaluationTask<'_>) -> Result<()> {
         let splits = [self.split, tuning_split(self.request.threshold, self.split)];
         let samples = splits.iter().flat_map(|&split| task.dataset.split(split));
@@ -260,52 +256,58 @@ impl Evaluating<'_> {
     }
 
     /// The threshold, found on another split first if the rule asks for it.
-    fn threshold(&self, task: &EvaluationTask<'_>, observe: Observe<'_>) -> Result<Threshold> {
+    fn threshold(&self, task: &EvaluationTask<'_>, tell: Tell<'_>) -> Result<Threshold> {
         let rule = self.request.threshold;
-        if let Some(threshold) = rule.ready() {
-            return Ok(threshold);
+        if rule.ready().is_none() {
+            let images = task.dataset.split(tuning_split(rule, self.split)).len();
+            tell(EvaluateEvent::Tuning(images))?;
         }
-        let images = task.dataset.split(tuning_split(rule, self.split)).len();
-        tell(observe, EvaluateEvent::Tuning(images))?;
-        tune(rule, task, || tell(observe, EvaluateEvent::Image))
+        tune(rule, task, || tell(EvaluateEvent::Image))
     }
 
     /// Scores the split and writes the report.
-    fn score(&self, task: &EvaluationTask<'_>, observe: Observe<'_>) -> Result<Report> {
+    fn score(&self, task: &EvaluationTask<'_>, tell: Tell<'_>) -> Result<Report> {
         let EvaluateRequest { save_maps, report, .. } = self.request;
         let training = match self.run.map(|run| run.dir.records()) {
             Some(Ok(records)) => Some(Training::of(&records)),
             Some(Err(error)) => {
                 let text = format!("the time of training is not known: {error}");
-                tell(observe, EvaluateEvent::Warning(&text))?;
+                tell(EvaluateEvent::Warning(&text))?;
                 None
             }
             None => None,
         };
         let images = task.dataset.split(self.split).len();
-        tell(observe, EvaluateEvent::Scoring(images))?;
+        tell(EvaluateEvent::Scoring(images))?;
         let saved = |index| match save_maps {
             SaveMaps::None => false,
             SaveMaps::Shown => compare::is_shown(index, images),
             SaveMaps::All => true,
         };
         let mut folder = report.as_deref().map(Folder::create).transpose()?;
-        let mut advance = || tell(observe, EvaluateEvent::Image);
+        let mut advance = || tell(EvaluateEvent::Image);
         let evaluation = match &mut folder {
             Some(folder) => folder.evaluate(task, saved, advance)?,
             None => evaluate::evaluate(task, |_| Ok(()), |()| advance())?,
         };
         if let Some(problem) = one_sided(evaluation.scores.truth_foreground) {
-            tell(observe, EvaluateEvent::Warning(problem))?;
+            tell(EvaluateEvent::Warning(problem))?;
         }
         let method = match task.source {
             MapSource::Predictor(predictor) => predictor.method().to_owned(),
-            MapSource::Maps(folder) => format!("maps of {}", name(folder)),
+            MapSource::Maps(folder) => format!("maps of {}", name_of(folder).display()),
         };
-        let conditions = self.conditions(task);
-        let mut report = Report::new(method, self.split, conditions, training, evaluation);
-        report.settings = self.run.map(|run| Box::new(run.config.clone()));
-        report.inputs = self.run.map(|run| run.dir.inputs()).transpose()?.flatten();
+        let report = Report {
+            format: Report::FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            method,
+            split: self.split,
+            conditions: self.conditions(task),
+            training,
+            settings: self.run.map(|run| Box::new(run.config.clone())),
+            inputs: self.run.map(|run| run.dir.inputs()).transpose()?.flatten(),
+            evaluation,
+        };
         if let Some(folder) = folder {
             folder.write(&report)?;
         }
@@ -374,7 +376,7 @@ fn one_sided(foreground: Option<f64>) -> Option<&'static str> {
 }
 
 /// The last part of a path that is a name.
-fn name(path: &Path) -> String {
+pub fn name_of(path: &Path) -> OsString {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    whole.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy()).into_owned()
+    whole.file_name().unwrap_or("run".as_ref()).to_owned()
 }

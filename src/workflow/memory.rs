@@ -32,7 +32,7 @@ fn require_memory(bytes: f64, work: &str, remedy: &str) -> Result<()> {
     })
 }
 
-/// Refuses training that could only end for want of memory; that of other devices is not known.
+/// Refuses training that would run out of memory on the processor; what other devices have is not known.
 pub(super) fn require_memory_of(task: &TrainingTask<'_>) -> Result<()> {
     let TrainingTask { config, dataset, device, ranks, .. } = task;
     if !device::is_cpu(device) {

@@ -10,7 +10,7 @@ mod training;
 use std::thread;
 
 pub use self::{
-    evaluation::{EvaluateEvent, EvaluateRequest, SaveMaps, evaluate},
+    evaluation::{EvaluateEvent, EvaluateRequest, SaveMaps, evaluate, name_of},
     memory::require_memory_to_predict,
     training::{FeatureWork, TrainRequest, Trained, open_dataset, train},
 };

@@ -169,14 +169,12 @@ fn prepare(
 
 /// Opens a dataset to learn from, with a validation split.
 pub fn open_dataset(source: &DataSource, config: &Config) -> Result<Dataset> {
-    let DataSource { path, layout, images } = source;
-    let options = config.data.open_options(*layout, images.clone());
-    let mut dataset = Dataset::open(path, &options)?;
+    let mut dataset = source.open(&config.data)?;
     dataset.require_usable()?;
     cut_validation(&mut dataset, config.data.valid_fraction, config.seed);
     if dataset.classes.len() < 2 {
         return Err(Error::data(
-            path,
+            &source.path,
             "there is one class only, so there is nothing to tell apart",
             "add images of at least one other class, such as images without the object",
         ));

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Measure a training step or a prediction on random weights and images
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize)]
 pub(crate) struct Bench {
     /// What to measure
     #[arg(value_enum)]
@@ -57,18 +57,22 @@ pub(crate) struct Bench {
 
     /// Number of classes
     #[arg(long, value_name = "N", default_value_t = 5)]
+    #[serde(skip)]
     classes: usize,
 
     /// Steps to measure after one to warm up; the fastest counts
     #[arg(long, value_name = "N", default_value_t = 3)]
+    #[serde(skip)]
     steps: usize,
 
     /// Where to compute
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    #[serde(skip)]
     device: String,
 
     /// Threads to use; all cores by default
     #[arg(long, value_name = "N")]
+    #[serde(skip)]
     threads: Option<usize>,
 }
 
@@ -86,13 +90,9 @@ enum Mode {
 
 /// The output, one JSON line.
 #[derive(Serialize)]
-struct Measured {
-    mode: Mode,
-    backbone: Backbone,
-    stem: Stem,
-    size: usize,
-    batch: usize,
-    rounds: usize,
+struct Measured<'a> {
+    #[serde(flatten)]
+    bench: &'a Bench,
     threads: usize,
     seconds: f64,
     peak_mib: Option<f64>,
@@ -112,10 +112,7 @@ impl Bench {
             Mode::Train => self.train(&config, &device),
             Mode::Predict => self.predict(&config, &device),
         };
-        let Self { mode, backbone, stem, size, batch, rounds, .. } = self;
-        let peak_mib = peak_mib();
-        let measured =
-            Measured { mode, backbone, stem, size, batch, rounds, threads, seconds, peak_mib };
+        let measured = Measured { bench: &self, threads, seconds, peak_mib: peak_mib() };
         ui.print(&serde_json::to_string(&measured).context("plain data")?);
         Ok(ExitCode::SUCCESS)
     }

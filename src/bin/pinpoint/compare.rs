@@ -2,13 +2,12 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pinpoint::{
     data::Dataset,
     report::compare::{self, Comparison, Format},
 };
 
-use crate::{comparison::write, ui::Ui};
+use crate::{choice::named, comparison::write, ui::Ui};
 
 /// Put evaluated runs beside each other in the paper's tables
 #[derive(Debug, clap::Args)]
@@ -30,23 +29,11 @@ pub(crate) struct Compare {
     images: Option<PathBuf>,
 
     /// Form of the tables on stdout
-    #[arg(long, value_parser = format(), default_value = "markdown")]
+    #[arg(long, value_parser = named::<Format>(FORMATS), default_value = "markdown")]
     format: Format,
 }
 
-const FORMATS: [(&str, Format); 4] = [
-    ("markdown", Format::Markdown),
-    ("csv", Format::Csv),
-    ("latex", Format::Latex),
-    ("html", Format::Html),
-];
-
-fn format() -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(FORMATS.map(|(name, _)| name)).map(|asked| {
-        let format = FORMATS.into_iter().find(|(name, _)| *name == asked);
-        format.expect("one of the possible values").1
-    })
-}
+const FORMATS: &[&str] = &["markdown", "csv", "latex", "html"];
 
 impl Compare {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::bail;
-use dense_crf::{Appearance, Params, Smoothness};
+use dense_crf::Params;
 use pinpoint::{
     data::{
         image::read_rgb,
@@ -61,7 +61,7 @@ pub(crate) struct Crf {
     threads: Option<usize>,
 }
 
-/// What wins over the preset.
+/// Parameters that replace those of the preset.
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = "Parameters (override the preset)")]
 struct Parameters {
@@ -99,34 +99,21 @@ struct Parameters {
 }
 
 impl Parameters {
-    /// Lays the given flags over a preset; absent ones leave it alone.
+    /// The parameters of a preset, replaced where flags were given.
     fn over(self, preset: Preset) -> Params {
         let mut params = preset.params();
-        // Spelled out so that a flag added above and forgotten here does not compile.
-        let Self {
-            smoothness_weight,
-            theta_gamma,
-            appearance_weight,
-            theta_alpha,
-            theta_beta,
-            iterations,
-            max_memory,
-            halo_thetas,
-        } = self;
-        if let Some(Smoothness { weight, theta_gamma: gamma }) = &mut params.smoothness {
-            overlay(weight, smoothness_weight);
-            overlay(gamma, theta_gamma);
+        if let Some(kernel) = &mut params.smoothness {
+            overlay(&mut kernel.weight, self.smoothness_weight);
+            overlay(&mut kernel.theta_gamma, self.theta_gamma);
         }
-        if let Some(Appearance { weight, theta_alpha: alpha, theta_beta: beta }) =
-            &mut params.appearance
-        {
-            overlay(weight, appearance_weight);
-            overlay(alpha, theta_alpha);
-            overlay(beta, theta_beta);
+        if let Some(kernel) = &mut params.appearance {
+            overlay(&mut kernel.weight, self.appearance_weight);
+            overlay(&mut kernel.theta_alpha, self.theta_alpha);
+            overlay(&mut kernel.theta_beta, self.theta_beta);
         }
-        overlay(&mut params.iterations, iterations);
-        overlay(&mut params.max_bytes, max_memory.map(|mib| mib.saturating_mul(1 << 20)));
-        overlay(&mut params.halo_thetas, halo_thetas);
+        overlay(&mut params.iterations, self.iterations);
+        overlay(&mut params.max_bytes, self.max_memory.map(|mib| mib.saturating_mul(1 << 20)));
+        overlay(&mut params.halo_thetas, self.halo_thetas);
         params
     }
 }
@@ -134,7 +121,7 @@ impl Parameters {
 impl Crf {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let Self { image, mask, out, preset, soft, parameters, max_megapixels, threads } = self;
-        let format = Format::of(&out, soft)?;
+        let encode = encoder(&out, soft)?;
         use_threads(threads)?;
         let pixels = read_rgb(&image, max_megapixels)?;
         let map = read_map(&mask, max_megapixels)?;
@@ -152,7 +139,7 @@ impl Crf {
             ui.warn("the mask is black but for values of 1 of 255; white (255) is foreground");
         }
         let refined = refine_with(&pixels, &map.values, &parameters.over(preset))?;
-        write_atomically(&out, &format.encode(width, &refined))?;
+        write_atomically(&out, &encode(width, &refined))?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -163,34 +150,23 @@ fn is_of_labels(map: &Map) -> bool {
     highest > 0.0 && highest <= 1.0 / 255.0
 }
 
-/// What is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Mask,
-    Grey,
-    Array,
+/// Makes the bytes of a file of a map, in rows of that width.
+type Encoder = fn(usize, &[f32]) -> Vec<u8>;
+
+/// The encoder of files with that ending.
+fn encoder(out: &Path, soft: bool) -> anyhow::Result<Encoder> {
+    let ending = out.extension().map(|ending| ending.to_ascii_lowercase());
+    match (ending.as_deref().and_then(|ending| ending.to_str()), soft) {
+        (Some("png"), false) => {
+            Ok(|width, map| png(width, map, |p| if p >= 0.5 { 255 } else { 0 }))
+        }
+        (Some("png"), true) => Ok(|width, map| png(width, map, |p| (255.0 * p).round() as u8)),
+        (Some("npy"), _) => Ok(npy::encode),
+        _ => bail!("`--out` must end in `.png` or `.npy`: `{}`", out.display()),
+    }
 }
 
-impl Format {
-    fn of(out: &Path, soft: bool) -> anyhow::Result<Self> {
-        let ending = out.extension().map(|ending| ending.to_ascii_lowercase());
-        match (ending.as_deref().and_then(|ending| ending.to_str()), soft) {
-            (Some("png"), false) => Ok(Self::Mask),
-            (Some("png"), true) => Ok(Self::Grey),
-            (Some("npy"), _) => Ok(Self::Array),
-            _ => bail!("`--out` must end in `.png` or `.npy`: `{}`", out.display()),
-        }
-    }
-
-    fn encode(self, width: usize, map: &[f32]) -> Vec<u8> {
-        let grey = |shade: fn(f32) -> u8| {
-            let pixels: Vec<u8> = map.iter().map(|&p| shade(p)).collect();
-            encode_grey_png(width as u32, &pixels)
-        };
-        match self {
-            Self::Mask => grey(|p| if p >= 0.5 { 255 } else { 0 }),
-            Self::Grey => grey(|p| (255.0 * p).round() as u8),
-            Self::Array => npy::encode(width, map),
-        }
-    }
+fn png(width: usize, map: &[f32], shade: fn(f32) -> u8) -> Vec<u8> {
+    let pixels: Vec<u8> = map.iter().map(|&p| shade(p)).collect();
+    encode_grey_png(width as u32, &pixels)
 }

@@ -44,7 +44,7 @@ pub(crate) struct MaskArgs {
 }
 
 impl MaskArgs {
-    /// Lays what was said over settings.
+    /// Applies the flags to settings.
     pub(crate) fn apply(self, settings: &mut DataConfig) {
         let Self { mask_rule, no_mask_names } = self;
         settings.mask_rule = mask_rule.or(settings.mask_rule);

@@ -5,14 +5,16 @@ use std::{fs, path::PathBuf, process::ExitCode, time::Instant};
 use anyhow::{Context, ensure};
 use pinpoint::{
     EvaluateRequest, TrainRequest,
-    config::{Alignment, Backbone, Cells, Config, Evidence, Statistics, Stem, Tie},
+    config::Config,
     data::synthetic::{self, SyntheticSpec},
+    method,
     metrics::Evaluation,
 };
 
 use crate::{
-    interrupt::{Interrupt, interrupted},
+    interrupt::{self, interrupted},
     machine::use_threads,
+    shipped,
     ui::Ui,
     watch,
 };
@@ -46,7 +48,7 @@ impl Demo {
             out.display()
         );
         let threads = Some(use_threads(threads)?);
-        let interrupt = Interrupt::listen()?;
+        interrupt::listen()?;
         let started = Instant::now();
         let spec = SyntheticSpec { seed, ..SyntheticSpec::small() };
         let data = out.join("data");
@@ -58,9 +60,9 @@ impl Demo {
             data.display()
         ));
 
-        let config = settings(seed, epochs, spec.side);
+        let config = settings(seed, epochs, spec.side)?;
         let request = TrainRequest { threads, ..TrainRequest::new(&data, out.join("run"), config) };
-        let (trained, code) = watch::train(&request, None, &interrupt, ui)?;
+        let (trained, code) = watch::train(&request, None, ui)?;
         if code != ExitCode::SUCCESS {
             return Ok(code);
         }
@@ -69,7 +71,7 @@ impl Demo {
         let report = Some(folder.clone());
         let ours = EvaluateRequest { threads, report, ..EvaluateRequest::run(trained.run.root()) };
         let ones = EvaluateRequest { threads, ..EvaluateRequest::untrained("all-ones", &data) };
-        let mut score = |request| watch::score(request, &interrupt, ui);
+        let mut score = |request| watch::score(request, ui);
         let (ours, ones) = match score(&ours).and_then(|ours| Ok((ours, score(&ones)?))) {
             Err(pinpoint::Error::Interrupted) => {
                 let run = trained.run.root().display();
@@ -88,35 +90,14 @@ impl Demo {
 }
 
 /// The published method, made small: a narrow network on small images, trained from scratch.
-fn settings(seed: u64, epochs: usize, side: u32) -> Config {
-    let mut config = Config { seed, ..Config::default() };
-    config.preprocess.upscale_short_side = 0;
+fn settings(seed: u64, epochs: usize, side: u32) -> pinpoint::Result<Config> {
+    let mut config =
+        method::settings(&shipped::named("synthetic").expect("built in")?, "demo", None)?;
+    config.seed = seed;
     config.preprocess.crop = side;
-    config.preprocess.eval_multiple = 8;
-    config.augment.vertical_flip = 0.5;
-    config.augment.quarter_turns = true;
-    config.model.backbone = Backbone::Tiny;
-    config.model.stem = Stem::Deep;
-    config.model.output_stride = 8;
-    // A narrow network cannot do with one set of statistics for whole and masked images.
-    config.model.statistics = Statistics::Separate;
-    // Half of 64 pixels is too little to tell the shapes apart.
-    config.model.classifier_scale = 1.0;
-    // Objects fill more than a tenth of their image.
-    config.pool.top = Cells::Fraction(0.3);
-    config.pool.dropout = 0.2;
-    config.mask.alignment = Alignment::Centres;
-    config.mask.evidence = Evidence::Weighted;
-    // Erasing does not pay on objects this simple, see `docs/results.md`.
-    config.erase.rounds = 0;
     config.train.epochs = epochs;
-    config.train.batch_size = 8;
-    config.train.tie = Tie::LowerLoss;
-    config.train.checkpoint_steps = 0;
-    config.optimizer.learning_rate = 0.01;
     config.optimizer.decay_every = epochs.div_ceil(3).max(1) * 2;
-    config.optimizer.weight_decay = 1e-4;
-    config
+    Ok(config)
 }
 
 /// The headline for people.

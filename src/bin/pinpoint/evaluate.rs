@@ -2,12 +2,7 @@
 
 mod scores;
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::Instant,
-};
+use std::{path::PathBuf, process::ExitCode, time::Instant};
 
 use anyhow::ensure;
 use clap::builder::PossibleValuesParser;
@@ -18,14 +13,14 @@ use pinpoint::{
     predict::UNTRAINED,
     refine::Preset,
     report::{Warning, warnings},
-    workflow::SaveMaps,
+    workflow::{SaveMaps, name_of},
 };
 
 use self::scores::{document, table};
 use crate::{
     choice::{PRESETS, named},
     data_args::{LayoutArgs, MaskArgs},
-    interrupt::{Interrupt, interrupted},
+    interrupt::{self, interrupted},
     machine::use_threads,
     ui::Ui,
     watch, weight_files,
@@ -120,7 +115,7 @@ impl Evaluate {
             "nothing says of which dataset the maps are\nhint: give the dataset by `--data`"
         );
         let folders = self.folders()?;
-        let interrupt = Interrupt::listen()?;
+        interrupt::listen()?;
         let runs: Vec<Option<&PathBuf>> = match self.runs.is_empty() {
             true => vec![None],
             false => self.runs.iter().map(Some).collect(),
@@ -132,9 +127,9 @@ impl Evaluate {
                 report: folders.get(index).cloned(),
                 ..self.request(run.cloned())
             };
-            match self.one(&request, &interrupt, ui) {
+            match self.one(&request, ui) {
                 Ok(()) => {}
-                Err(_) if interrupt.is_requested() => {
+                Err(_) if interrupt::requested() => {
                     let text = format!("{index} of {} runs are scored", runs.len());
                     return Ok(interrupted(ui, &text));
                 }
@@ -158,7 +153,7 @@ impl Evaluate {
         let folders = match report {
             _ if self.no_report => Vec::new(),
             Some(folder) if runs.len() < 2 => vec![folder.clone()],
-            Some(folder) => runs.iter().map(|run| folder.join(name(run))).collect(),
+            Some(folder) => runs.iter().map(|run| folder.join(name_of(run))).collect(),
             None if self.maps.is_some() => Vec::new(),
             None => runs.iter().map(|run| run.join("report")).collect(),
         };
@@ -196,14 +191,9 @@ impl Evaluate {
     }
 
     /// Scores one run, or what is scored without one, and prints the scores.
-    fn one(
-        &self,
-        request: &EvaluateRequest,
-        interrupt: &Interrupt,
-        ui: &mut Ui,
-    ) -> anyhow::Result<()> {
+    fn one(&self, request: &EvaluateRequest, ui: &mut Ui) -> anyhow::Result<()> {
         let started = Instant::now();
-        let report = &watch::score(request, interrupt, ui)?;
+        let report = &watch::score(request, ui)?;
         ui.note(&format!(
             "{} images scored in {:.1} s",
             report.evaluation.scores.images,
@@ -223,10 +213,4 @@ impl Evaluate {
         }
         Ok(())
     }
-}
-
-/// The last part of a path that is a name.
-fn name(path: &Path) -> PathBuf {
-    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    whole.file_name().map_or_else(|| OsString::from("run"), OsString::from).into()
 }

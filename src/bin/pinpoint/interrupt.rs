@@ -6,11 +6,9 @@
 //! saved. Verbs that take seconds do not listen, and end with the first signal.
 
 use std::{
+    ops::ControlFlow,
     process::{self, ExitCode},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use anyhow::Context;
@@ -20,27 +18,26 @@ use crate::ui::Ui;
 /// 128 + 2, as shells report a process that was ended by Ctrl-C.
 const EXIT_CODE: u8 = 130;
 
-/// Whether someone has asked the work to stop.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Interrupt(Arc<AtomicBool>);
+/// Whether someone has asked the work to stop; signals are the whole process's.
+static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-impl Interrupt {
-    /// Listens from now on.
-    pub(crate) fn listen() -> anyhow::Result<Self> {
-        let interrupt = Self::default();
-        let first = Arc::clone(&interrupt.0);
-        ctrlc::set_handler(move || {
-            if first.swap(true, Ordering::Relaxed) {
-                process::exit(EXIT_CODE.into());
-            }
-        })
-        .context("cannot listen for Ctrl-C")?;
-        Ok(interrupt)
-    }
+/// Listens from now on.
+pub(crate) fn listen() -> anyhow::Result<()> {
+    ctrlc::set_handler(|| {
+        if REQUESTED.swap(true, Ordering::Relaxed) {
+            process::exit(EXIT_CODE.into());
+        }
+    })
+    .context("cannot listen for Ctrl-C")
+}
 
-    pub(crate) fn is_requested(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
+pub(crate) fn requested() -> bool {
+    REQUESTED.load(Ordering::Relaxed)
+}
+
+/// Whether work goes on.
+pub(crate) fn go_on() -> ControlFlow<()> {
+    if requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// Says how to go on, and gives the exit code.

@@ -97,14 +97,14 @@ fn methods() -> String {
     text
 }
 
-/// Lets a flag that was given win over a setting.
+/// Replaces a setting by a flag, if it was given.
 pub(crate) fn overlay<T>(setting: &mut T, flag: Option<T>) {
     if let Some(value) = flag {
         *setting = value;
     }
 }
 
-/// `base` with each `key=value` laid over it.
+/// `base` with each `key=value` applied.
 pub(crate) fn changed(base: Config, changes: &[String]) -> anyhow::Result<Config> {
     let mut table = Table::try_from(&base).context("settings are plain data")?;
     for change in changes {

@@ -74,23 +74,15 @@ enum Published {
     OxfordFlowers,
 }
 
-/// What is built in for a dataset.
-struct Setup {
-    /// The name of its set-up among the shipped ones.
-    file: &'static str,
-    classes: usize,
-    crf: Preset,
-}
-
 impl Published {
-    fn setup(self) -> Setup {
-        let (file, classes, crf) = match self {
+    /// The name of its set-up among the shipped ones, how many classes it has, and its CRF.
+    fn built_in(self) -> (&'static str, usize, Preset) {
+        match self {
             Self::Glas => ("glas-cpu", 2, Preset::Glas),
             Self::Cub5 => ("cub5-cpu", 5, Preset::Natural),
             Self::Cub => ("cub-cpu", 200, Preset::Natural),
             Self::OxfordFlowers => ("oxford-flowers-cpu", 102, Preset::Natural),
-        };
-        Setup { file, classes, crf }
+        }
     }
 
     fn name(self) -> String {
@@ -100,7 +92,7 @@ impl Published {
 
 impl Reproduce {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
-        let Setup { file, classes, crf } = self.dataset.setup();
+        let (set_up, classes, crf) = self.dataset.built_in();
         let study = Study {
             data: self.data,
             classes: Some(classes),
@@ -119,7 +111,7 @@ impl Reproduce {
             device: "cpu".to_owned(),
             threads: self.threads,
         };
-        study.run(&shipped::named(file).expect("built in")?, ui)
+        study.run(&shipped::named(set_up).expect("built in")?, ui)
     }
 }
 
@@ -132,7 +124,7 @@ mod tests {
     #[test]
     fn what_is_built_in_is_readable_and_every_row_can_be_trained() {
         for dataset in Published::value_variants() {
-            let experiment = shipped::named(dataset.setup().file).unwrap().unwrap();
+            let experiment = shipped::named(dataset.built_in().0).unwrap().unwrap();
             let rows = experiment.sweep.clone().unwrap().methods;
             for row in rows.iter().filter(|row| !UNTRAINED.contains(&experiment.method(row))) {
                 method::settings(&experiment, row, None).unwrap().check().unwrap();

@@ -10,7 +10,7 @@ use pinpoint::{TrainRequest, run::RunDir};
 use crate::{
     data_args::LayoutArgs,
     event_file::EventFile,
-    interrupt::Interrupt,
+    interrupt,
     machine::use_threads,
     overrides::Overrides,
     processes::{Processes, agree},
@@ -70,16 +70,17 @@ impl Train {
         let prepare = || {
             let threads = Some(use_threads(self.threads)?);
             let request = TrainRequest { threads, ranks: *ranks, ..self.request()? };
-            Ok((request, Interrupt::listen()?))
+            interrupt::listen()?;
+            Ok(request)
         };
-        let (request, interrupt) = agree(ranks, prepare())?;
+        let request = agree(ranks, prepare())?;
         weight_files::warn_of(request.weights.as_deref(), &request.config, ui);
         if tensorboard && request.config.method == "probe" {
             ui.warn("a probe has no epochs, so that `--tensorboard` has nothing to show");
         }
         // One process of several writes the run, and all that is in it.
         let events = (tensorboard && ranks.is_first()).then(|| EventFile::of(&request.out));
-        let (_, code) = watch::train(&request, events, &interrupt, ui)?;
+        let (_, code) = watch::train(&request, events, ui)?;
         Ok(code)
     }
 

@@ -21,9 +21,9 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 pub(crate) struct Ui {
     /// Whether messages may be coloured.
     colour: bool,
-    /// Whether nobody reads stdout any more.
+    /// Whether the reader of stdout has gone.
     closed: bool,
-    /// Whether another process of the job speaks to the user.
+    /// Whether messages are left to another process of the job.
     silent: bool,
 }
 
@@ -42,7 +42,7 @@ impl Ui {
         Self { colour: terminal && !forbidden, closed: false, silent: false }
     }
 
-    /// Leaves it to another process of the job to speak to the user.
+    /// Prints no messages from now on, since another process of the job does.
     pub(crate) fn silence(&mut self) {
         self.silent = true;
     }
@@ -104,7 +104,7 @@ impl Ui {
         }
         let prefix =
             if self.colour { format!("{colour}{prefix}:{RESET}") } else { format!("{prefix}:") };
-        // There is nowhere left to complain to if this fails.
+        // Where stderr cannot be written to, nothing can be reported.
         let _ = writeln!(io::stderr(), "{prefix} {}", visible(text));
     }
 }

@@ -1,6 +1,6 @@
 //! Training and evaluation, as the terminal shows them.
 
-use std::{ops::ControlFlow, process::ExitCode, time::Instant};
+use std::{process::ExitCode, time::Instant};
 
 use pinpoint::{
     Dataset, Report, TrainRequest,
@@ -14,7 +14,7 @@ use pinpoint::{
 use crate::{
     event_file::EventFile,
     expected_time::{ExpectedTime, about},
-    interrupt::{Interrupt, interrupted},
+    interrupt::{go_on, interrupted, requested},
     ui::{Progress, Ui},
 };
 
@@ -22,13 +22,11 @@ use crate::{
 pub(crate) fn train(
     request: &TrainRequest,
     events: Option<EventFile>,
-    interrupt: &Interrupt,
     ui: &mut Ui,
 ) -> anyhow::Result<(Trained, ExitCode)> {
     let mut progress = TrainingProgress {
         request,
         ui: &mut *ui,
-        interrupt,
         bar: None,
         expected: ExpectedTime::default(),
         events,
@@ -58,11 +56,7 @@ pub(crate) fn train(
 }
 
 /// Scores with progress on the terminal.
-pub(crate) fn score(
-    request: &EvaluateRequest,
-    interrupt: &Interrupt,
-    ui: &mut Ui,
-) -> pinpoint::Result<Report> {
+pub(crate) fn score(request: &EvaluateRequest, ui: &mut Ui) -> pinpoint::Result<Report> {
     let mut bar: Option<Progress> = None;
     evaluate(request, |event| {
         match event {
@@ -80,13 +74,8 @@ pub(crate) fn score(
             EvaluateEvent::Image => bar.iter().for_each(|bar| bar.inc(1)),
             _ => {}
         }
-        go_on(interrupt)
+        go_on()
     })
-}
-
-/// Whether work goes on.
-pub(crate) fn go_on(interrupt: &Interrupt) -> ControlFlow<()> {
-    if interrupt.is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// The loss, term by term if it has several.
@@ -126,7 +115,6 @@ pub(crate) fn epoch_line(record: &EpochRecord) -> String {
 struct TrainingProgress<'a> {
     request: &'a TrainRequest,
     ui: &'a mut Ui,
-    interrupt: &'a Interrupt,
     bar: Option<Progress>,
     expected: ExpectedTime,
     /// What TensorBoard shows, if that is wanted.
@@ -224,7 +212,7 @@ impl TrainingProgress<'_> {
             Some(bar) => bar.say(&line),
             None => self.ui.note(&line),
         }
-        // A file for other eyes that cannot be written is no reason to stop training.
+        // Training goes on where the file of TensorBoard cannot be written.
         if let Some(Err(error)) = self.events.as_mut().map(|events| events.add(record)) {
             self.ui.warn(&format!("{error:#}"));
             self.events = None;
@@ -252,6 +240,6 @@ impl Observer for TrainingProgress<'_> {
     }
 
     fn wants_to_stop(&self) -> bool {
-        self.interrupt.is_requested()
+        requested()
     }
 }

@@ -1,4 +1,4 @@
-//! The rectangle of the data: grid, tick labels and curves, cut at its border.
+//! The rectangle of the data: grid, tick labels and curves.
 
 use super::{
     Series, Style,
@@ -63,7 +63,7 @@ impl Plot {
     /// A vertical line at a remarkable place, if that is in sight.
     pub(super) fn mark(&self, x: f64, svg: &mut Svg) {
         let share = self.x.share(x);
-        if drawable(x) && inside((share, 0.0)) {
+        if drawable(x) && (0.0..=1.0).contains(&share) {
             let Style { paint, dashes, width } = Style::REFERENCE;
             let ends = [(share, 0.0), (share, 1.0)].map(|place| self.pixel(place));
             svg.line(&ends, paint, width, dashes);
@@ -77,23 +77,20 @@ impl Plot {
         let short = series.points.iter().filter(|point| !missing(point)).count() <= SHORT
             && series.style != Style::REFERENCE;
         for run in series.points.split(missing) {
-            let run = run.iter().map(|point| self.place(*point)).collect::<Vec<_>>();
-            for piece in pieces(&run) {
-                let pixels: Vec<_> = piece.into_iter().map(|place| self.pixel(place)).collect();
-                svg.line(&thinned(&pixels), paint, width, dashes);
+            let run: Vec<_> = run.iter().map(|point| self.pixel(self.place(*point))).collect();
+            if run.len() > 1 {
+                svg.line(&thinned(&run), paint, width, dashes);
             }
             if run.len() == 1 || short {
                 let radius = if run.len() == 1 { LONE_POINT } else { MARKED_POINT };
-                let dots = run.into_iter().filter(|place| inside(*place));
-                dots.for_each(|place| svg.disc(self.pixel(place), radius, paint));
+                run.iter().for_each(|at| svg.disc(*at, radius, paint));
             }
         }
     }
 
+    /// Where a point lies: at the border if it is beyond a range that was asked for.
     fn place(&self, (x, y): (f64, f64)) -> Point {
-        // Far beyond the border all places look alike; the limit keeps clipping exact.
-        let limited = |share: f64| share.clamp(-1e6, 1e6);
-        (limited(self.x.share(x)), limited(self.y.share(y)))
+        (self.x.share(x).clamp(0.0, 1.0), self.y.share(y).clamp(0.0, 1.0))
     }
 
     fn pixel(&self, (x, y): Point) -> (f32, f32) {
@@ -115,56 +112,9 @@ fn thinned(points: &[(f32, f32)]) -> Vec<(f32, f32)> {
     kept
 }
 
-/// Whether a place is within the data's rectangle, give or take a rounding error.
-fn inside((x, y): Point) -> bool {
-    let range = -1e-6..=1.0 + 1e-6;
-    range.contains(&x) && range.contains(&y)
-}
-
-/// The parts of a curve within the data's rectangle.
-fn pieces(run: &[Point]) -> Vec<Vec<Point>> {
-    let mut pieces: Vec<Vec<Point>> = Vec::new();
-    for ends in run.windows(2) {
-        let Some((from, to)) = clip(ends[0], ends[1]) else { continue };
-        match pieces.last_mut() {
-            Some(piece) if piece.last() == Some(&from) => piece.push(to),
-            _ => pieces.push(vec![from, to]),
-        }
-    }
-    pieces
-}
-
-/// The part of a segment within the data's rectangle (Liang and Barsky's algorithm).
-fn clip(from: Point, to: Point) -> Option<(Point, Point)> {
-    let (dx, dy) = (to.0 - from.0, to.1 - from.1);
-    let (mut enter, mut leave) = (0.0_f64, 1.0_f64);
-    let borders = [(-dx, from.0), (dx, 1.0 - from.0), (-dy, from.1), (dy, 1.0 - from.1)];
-    for (towards, room) in borders {
-        if towards > 0.0 {
-            leave = leave.min(room / towards);
-        } else if towards < 0.0 {
-            enter = enter.max(room / towards);
-        } else if room < 0.0 {
-            return None;
-        }
-    }
-    let at = |share: f64| (from.0 + share * dx, from.1 + share * dy);
-    // An end inside stays as it is, so that the next segment starts where this one stops.
-    let end = if leave == 1.0 { to } else { at(leave) };
-    (enter <= leave).then(|| (at(enter), end))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn curves_are_cut_where_they_leave_the_rectangle() {
-        assert_eq!(clip((0.5, 0.5), (1.5, 0.5)), Some(((0.5, 0.5), (1.0, 0.5))));
-        assert_eq!(clip((-0.5, 0.0), (0.5, 1.0)), Some(((0.0, 0.5), (0.5, 1.0))));
-        assert_eq!(clip((-0.5, 0.8), (0.2, 1.5)), None);
-        assert_eq!(clip((2.0, 0.5), (3.0, 0.5)), None);
-    }
 
     #[test]
     fn points_that_nobody_can_tell_apart_are_drawn_once_and_the_ends_stay() {
@@ -175,14 +125,5 @@ mod tests {
         assert_eq!(thinned(&dense[..1]), dense[..1]);
         let steep = [(0.0, 0.0), (0.1, 5.0), (0.2, 0.0)];
         assert_eq!(thinned(&steep), steep);
-    }
-
-    #[test]
-    fn a_curve_that_leaves_and_returns_is_two_pieces() {
-        let run = [(0.0, 0.0), (0.25, 0.5), (0.5, 2.0), (0.75, 0.5), (1.0, 0.0)];
-        let pieces = pieces(&run);
-        assert_eq!(pieces.len(), 2);
-        assert_eq!(pieces[0][..2], run[..2]);
-        assert_eq!(pieces[0].len(), 3);
     }
 }

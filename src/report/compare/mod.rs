@@ -19,6 +19,8 @@ mod tables;
 
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 pub use self::{
     entry::{Entry, open},
     folder::write,
@@ -53,7 +55,8 @@ pub struct Comparison {
 }
 
 /// A form that tables can be written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Format {
     Markdown,

@@ -88,8 +88,8 @@ impl Strip {
             let caption = escape(caption);
             format!(
                 "<figure><img alt=\"{caption}\" width=\"{width}\" height=\"{height}\" \
-                 src=\"data:image/jpeg;base64,{}\"><figcaption>{caption}</figcaption></figure>\n",
-                base64::encode(jpeg)
+                 src=\"{}\"><figcaption>{caption}</figcaption></figure>\n",
+                base64::image_url("jpeg", jpeg)
             )
         };
         format!(

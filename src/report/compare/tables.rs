@@ -115,7 +115,7 @@ fn diagnosis(setups: &[&Setup]) -> Table {
         score("inverted", "Inverted maps (%)", LOWER, |s| s.inverted),
         score("covered_area", "Covered area (%)", None, |s| s.covered_area),
     ];
-    if told_alike(setups) {
+    if same_features(setups) {
         measures.push(score("decidability", "Decidability (nats)", HIGHER, |s| {
             s.decidability.map(|found| found.difference)
         }));
@@ -130,7 +130,7 @@ fn ranked<'a>(setups: &[&'a Setup]) -> Vec<&'a Setup> {
 }
 
 /// Whether decidability was measured, and from the same features wherever it was.
-fn told_alike(setups: &[&Setup]) -> bool {
+fn same_features(setups: &[&Setup]) -> bool {
     let entries = setups.iter().flat_map(|setup| &setup.plain);
     let features: BTreeSet<&str> =
         entries.filter_map(|entry| entry.report.conditions.features.as_deref()).collect();

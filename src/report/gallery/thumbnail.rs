@@ -12,11 +12,16 @@ use image::{
     imageops::{self, FilterType},
 };
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     data::mask::Mask,
     error::{Error, Result},
     evaluate::Case,
-    report::picture::{encode_jpeg, shrunk, thumbnail},
+    report::{
+        base64::image_url,
+        picture::{encode_jpeg, shrunk, thumbnail},
+    },
     run::PartFile,
 };
 
@@ -28,14 +33,14 @@ const MAP_BYTES: usize = 4_000;
 /// Stands for a pixel that the truth ignores; foreground is 255, background 0.
 const IGNORED: u8 = 128;
 
-/// Files of one size, in memory: image and map as JPEG, truth as PNG.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Pictures of one size, as addresses that hold them: image and map as JPEG, truth as PNG.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::report) struct Thumbnail {
-    pub(in crate::report) image: Vec<u8>,
+    pub(in crate::report) image: String,
     /// The score map, in grey: 255 is 1.
-    pub(in crate::report) map: Vec<u8>,
+    pub(in crate::report) map: String,
     /// The truth, in grey: 255 is foreground, 128 ignored; none if it is not known.
-    pub(in crate::report) truth: Option<Vec<u8>>,
+    pub(in crate::report) truth: Option<String>,
 }
 
 impl Thumbnail {
@@ -47,9 +52,9 @@ impl Thumbnail {
         let map = GrayImage::from_raw(width, height, levels).expect("a score for each pixel");
         let map = imageops::resize(&map, size.0, size.1, FilterType::Triangle);
         Self {
-            image: encode_jpeg(&thumbnail(&case.image, SIDE), IMAGE_BYTES),
-            map: encode_jpeg(&map, MAP_BYTES),
-            truth: case.truth.as_ref().map(|truth| png(&shrunk_truth(truth, size))),
+            image: image_url("jpeg", &encode_jpeg(&thumbnail(&case.image, SIDE), IMAGE_BYTES)),
+            map: image_url("jpeg", &encode_jpeg(&map, MAP_BYTES)),
+            truth: case.truth.as_ref().map(|truth| image_url("png", &png(truth, size))),
         }
     }
 }
@@ -70,9 +75,10 @@ fn shrunk_truth(truth: &Mask, (width, height): (u32, u32)) -> GrayImage {
     })
 }
 
-fn png(image: &GrayImage) -> Vec<u8> {
+fn png(truth: &Mask, size: (u32, u32)) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encoder = PngEncoder::new(&mut bytes);
+    let image = shrunk_truth(truth, size);
     image.write_with_encoder(encoder).expect("an image in memory can be written to memory");
     bytes
 }
@@ -83,10 +89,8 @@ pub(in crate::report) struct ThumbnailFile {
     part: PartFile,
     /// For messages.
     folder: PathBuf,
-    /// Where each thumbnail starts, and how long its image, map and truth are; no file is empty,
-    /// so that a truth of no length is none.
-    places: Vec<(u64, [usize; 3])>,
-    end: u64,
+    /// Where each thumbnail ends.
+    ends: Vec<u64>,
 }
 
 impl ThumbnailFile {
@@ -94,30 +98,30 @@ impl ThumbnailFile {
     pub(in crate::report) fn create(folder: &Path) -> Result<Self> {
         let part = PartFile::beside(&folder.join("gallery"));
         let part = part.map_err(Error::file("write into", folder))?;
-        Ok(Self { part, folder: folder.to_owned(), places: Vec::new(), end: 0 })
+        Ok(Self { part, folder: folder.to_owned(), ends: Vec::new() })
     }
 
     pub(in crate::report) fn push(&mut self, thumbnail: &Thumbnail) -> Result<()> {
-        let Thumbnail { image, map, truth } = thumbnail;
-        let parts = [image.as_slice(), map, truth.as_deref().unwrap_or_default()];
-        self.places.push((self.end, parts.map(<[u8]>::len)));
-        for part in parts {
-            self.part.file.write_all(part).map_err(Error::file("write into", &self.folder))?;
-            self.end += part.len() as u64;
-        }
+        let bytes = serde_json::to_vec(thumbnail).expect("plain data");
+        self.part.file.write_all(&bytes).map_err(Error::file("write into", &self.folder))?;
+        self.ends.push(self.start(self.ends.len()) + bytes.len() as u64);
         Ok(())
     }
 
     pub(in crate::report) fn get(&mut self, index: usize) -> Result<Thumbnail> {
-        let (start, lengths) = self.places[index];
-        let mut parts = lengths.map(|length| vec![0; length]);
+        let start = self.start(index);
+        let mut bytes = vec![0; (self.ends[index] - start) as usize];
         let mut read = || {
             self.part.file.seek(SeekFrom::Start(start))?;
-            parts.iter_mut().try_for_each(|part| self.part.file.read_exact(part))
+            self.part.file.read_exact(&mut bytes)
         };
         read().map_err(Error::file("read from", &self.folder))?;
-        let [image, map, truth] = parts;
-        Ok(Thumbnail { image, map, truth: Some(truth).filter(|file| !file.is_empty()) })
+        serde_json::from_slice(&bytes)
+            .map_err(|error| Error::file("read from", &self.folder)(error.into()))
+    }
+
+    fn start(&self, index: usize) -> u64 {
+        if index == 0 { 0 } else { self.ends[index - 1] }
     }
 }
 
@@ -129,9 +133,9 @@ mod tests {
     fn thumbnails_come_back_in_any_order_and_the_file_goes() {
         let folder = tempfile::tempdir().unwrap();
         let thumbnail = |n: u8| Thumbnail {
-            image: vec![n; 3],
-            map: vec![n; usize::from(n)],
-            truth: n.is_multiple_of(2).then(|| vec![n; 2]),
+            image: format!("image {n}"),
+            map: "x".repeat(usize::from(n)),
+            truth: n.is_multiple_of(2).then(|| format!("truth {n}")),
         };
         let mut file = ThumbnailFile::create(folder.path()).unwrap();
         (0..5).for_each(|n| file.push(&thumbnail(n)).unwrap());

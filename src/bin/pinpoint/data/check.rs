@@ -52,7 +52,7 @@ impl Check {
         let Self { data, layout, masks, max_megapixels, all, json } = self;
         let mut settings = DataConfig { max_megapixels, ..DataConfig::default() };
         masks.apply(&mut settings);
-        let dataset = Dataset::open(&data, &settings.open_options(layout.layout, layout.images))?;
+        let dataset = layout.of(&data).open(&settings)?;
         let progress = ui.progress(dataset.samples().count() as u64, "checking");
         let inspection = inspect(&dataset, max_megapixels, || progress.inc(1));
         drop(progress);
@@ -60,7 +60,7 @@ impl Check {
         if json {
             ui.print(&serde_json::to_string(&summary)?);
         } else {
-            Table { dataset: &dataset, inspection: &inspection, summary: &summary, all }.print(ui);
+            print(&dataset, &inspection, &summary, all, ui);
         }
         ensure!(
             !inspection.sizes.is_empty(),
@@ -76,82 +76,68 @@ impl Check {
 }
 
 /// The output for people.
-struct Table<'a> {
-    dataset: &'a Dataset,
-    inspection: &'a Inspection,
-    summary: &'a Summary,
-    all: bool,
+fn print(dataset: &Dataset, found: &Inspection, summary: &Summary, all: bool, ui: &mut Ui) {
+    ui.print(&format!("{} dataset in {}", dataset.layout, dataset.root.display()));
+    ui.print("");
+    print_splits(summary, &dataset.classes, all, ui);
+    ui.print("");
+    print_pixels(found, ui);
+    ui.print("");
+    if summary.problems.is_empty() {
+        ui.print("no problems");
+    } else if all {
+        for problem in &found.problems {
+            ui.print(&format!("{}: {problem}", problem.kind));
+        }
+    } else {
+        for group in &summary.problems {
+            ui.print(&format!("{}: {}", group.kind, group.count));
+            ui.print(&format!("  {}", group.example));
+        }
+    }
+    for note in &summary.notes {
+        ui.print(&format!("note: {note}"));
+    }
 }
 
-impl Table<'_> {
-    fn print(&self, ui: &mut Ui) {
-        ui.print(&format!("{} dataset in {}", self.dataset.layout, self.dataset.root.display()));
-        ui.print("");
-        self.print_splits(ui);
-        ui.print("");
-        self.print_pixels(ui);
-        self.print_problems(ui);
-        for note in &self.summary.notes {
-            ui.print(&format!("note: {note}"));
-        }
+/// One column per split, one row for images, masks, and each class.
+fn print_splits(summary: &Summary, classes: &[String], all: bool, ui: &mut Ui) {
+    let splits = &summary.splits;
+    let shown = if all { classes.len() } else { classes.len().min(SHOWN_CLASSES) };
+    let width = classes[..shown].iter().map(|name| name.width()).max().unwrap_or(0).max(6);
+    let mut row = |name: &str, cells: Vec<String>| {
+        let cells: String = cells.iter().map(|cell| format!("{cell:>8}")).collect();
+        ui.print(&format!("{}{cells}", pad_right(name, width)));
+    };
+    let count = |value: &dyn Fn(&SplitSummary) -> usize| -> Vec<String> {
+        splits.values().map(|split| value(split).to_string()).collect()
+    };
+    row("", splits.keys().map(Split::to_string).collect());
+    row("images", count(&|split| split.images));
+    row("masks", count(&|split| split.masks));
+    for name in &classes[..shown] {
+        row(name, count(&|split| split.classes[name]));
     }
-
-    /// One column per split, one row for images, masks, and each class.
-    fn print_splits(&self, ui: &mut Ui) {
-        let splits = &self.summary.splits;
-        let classes = &self.dataset.classes;
-        let shown = if self.all { classes.len() } else { classes.len().min(SHOWN_CLASSES) };
-        let width = classes[..shown].iter().map(|name| name.width()).max().unwrap_or(0).max(6);
-        let mut row = |name: &str, cells: Vec<String>| {
-            let cells: String = cells.iter().map(|cell| format!("{cell:>8}")).collect();
-            ui.print(&format!("{}{cells}", pad_right(name, width)));
-        };
-        let count = |value: &dyn Fn(&SplitSummary) -> usize| -> Vec<String> {
-            splits.values().map(|split| value(split).to_string()).collect()
-        };
-        row("", splits.keys().map(Split::to_string).collect());
-        row("images", count(&|split| split.images));
-        row("masks", count(&|split| split.masks));
-        for name in &classes[..shown] {
-            row(name, count(&|split| split.classes[name]));
-        }
-        if shown < classes.len() {
-            ui.print(&format!("… and {} more classes (`--all` lists them)", classes.len() - shown));
-        }
+    if shown < classes.len() {
+        ui.print(&format!("… and {} more classes (`--all` lists them)", classes.len() - shown));
     }
+}
 
-    fn print_pixels(&self, ui: &mut Ui) {
-        let mut sizes = self.inspection.sizes.clone();
-        sizes.sort_by_key(|&(width, height)| (u64::from(width) * u64::from(height), width));
-        if let Some([low, middle, high]) = spread(&sizes) {
-            let text = |(width, height): (u32, u32)| format!("{width}×{height}");
-            let [low, middle, high] = [low, middle, high].map(text);
-            ui.print(&format!("image size  {low} to {high}, median {middle}"));
-        }
-        let mut foreground = self.inspection.foreground.clone();
-        foreground.sort_by(f64::total_cmp);
-        if let Some(fractions) = spread(&foreground) {
-            let [low, middle, high] = fractions.map(|fraction| fraction * 100.0);
-            ui.print(&format!(
-                "foreground  {low:.1} % to {high:.1} % of an image, median {middle:.1} %"
-            ));
-        }
+fn print_pixels(found: &Inspection, ui: &mut Ui) {
+    let mut sizes = found.sizes.clone();
+    sizes.sort_by_key(|&(width, height)| (u64::from(width) * u64::from(height), width));
+    if let Some([low, middle, high]) = spread(&sizes) {
+        let text = |(width, height): (u32, u32)| format!("{width}×{height}");
+        let [low, middle, high] = [low, middle, high].map(text);
+        ui.print(&format!("image size  {low} to {high}, median {middle}"));
     }
-
-    fn print_problems(&self, ui: &mut Ui) {
-        ui.print("");
-        if self.summary.problems.is_empty() {
-            ui.print("no problems");
-        } else if self.all {
-            for problem in &self.inspection.problems {
-                ui.print(&format!("{}: {problem}", problem.kind));
-            }
-        } else {
-            for group in &self.summary.problems {
-                ui.print(&format!("{}: {}", group.kind, group.count));
-                ui.print(&format!("  {}", group.example));
-            }
-        }
+    let mut foreground = found.foreground.clone();
+    foreground.sort_by(f64::total_cmp);
+    if let Some(fractions) = spread(&foreground) {
+        let [low, middle, high] = fractions.map(|fraction| fraction * 100.0);
+        ui.print(&format!(
+            "foreground  {low:.1} % to {high:.1} % of an image, median {middle:.1} %"
+        ));
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Input {
     pub(super) name: PathBuf,
 }
 
-/// All images to predict, and what was asked for in vain.
+/// All images to predict, and what was asked for but cannot be found.
 #[derive(Debug, Default)]
 pub(super) struct Inputs {
     pub(super) images: Vec<Input>,

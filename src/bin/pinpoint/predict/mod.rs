@@ -33,13 +33,13 @@ use self::{
 };
 use crate::{
     choice::{PRESETS, named},
-    interrupt::{Interrupt, interrupted},
+    interrupt::{self, interrupted},
     machine::use_threads,
     ui::{Progress, Ui},
 };
 
 /// How long a signal may wait for an image that is being decoded.
-const PATIENCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Find the object in new images: masks, classes, boxes
 #[derive(Debug, clap::Args)]
@@ -119,12 +119,12 @@ impl Predict {
             let paths: Vec<&Path> = inputs.images.iter().map(|input| &*input.path).collect();
             require_memory_to_predict(&predictor, &paths, &options, threads)?;
         }
-        let interrupt = Interrupt::listen()?;
+        interrupt::listen()?;
         let mut writer = Writer::new(&out, &inputs, predictor.classes(), self.wanted);
 
         let images = inputs.images.len();
         let classes = predictor.classes().iter();
-        let mut tally = Tally {
+        let mut results = Results {
             progress: (images > 1).then(|| ui.progress(images as u64, "predicting")),
             ui,
             json: self.json,
@@ -135,25 +135,25 @@ impl Predict {
         };
         for input in &inputs.images {
             // A file that takes long to decode must not keep a signal waiting.
-            let Some(prepared) = prepared.next_unless(|| interrupt.is_requested()) else { break };
+            let Some(prepared) = prepared.next_unless(interrupt::requested) else { break };
             let outcome = prepared.map_err(Into::into).and_then(|prepared| {
                 let (image, prediction) = match prepared {
                     Some(image) => predictor.predict_prepared(image, &input.path, &options)?,
                     None => {
-                        let image = read_large(&input.path, max_megapixels, &interrupt)?;
+                        let image = read_large(&input.path, max_megapixels)?;
                         let prediction = predictor.predict_named(&image, &input.path, &options)?;
                         (image, prediction)
                     }
                 };
                 writer.write(input, &image, &prediction)
             });
-            tally.count(input, outcome);
+            results.count(input, outcome);
         }
         if let Err(error) = writer.finish() {
-            tally.ui.warn(&format!("{error:#}"));
-            tally.failed += 1;
+            results.ui.warn(&format!("{error:#}"));
+            results.failed += 1;
         }
-        Ok(tally.close(&interrupt))
+        Ok(results.close())
     }
 
     fn options(&self) -> anyhow::Result<PredictOptions> {
@@ -192,21 +192,21 @@ fn test_split(run: &RunDir, config: &Config) -> anyhow::Result<Vec<Sample>> {
 }
 
 /// Decodes in the background, so that a signal need not wait for the end of it.
-fn read_large(path: &Path, max_megapixels: u32, interrupt: &Interrupt) -> anyhow::Result<RgbImage> {
+fn read_large(path: &Path, max_megapixels: u32) -> anyhow::Result<RgbImage> {
     let (send, receive) = mpsc::channel();
     let file = path.to_owned();
     thread::spawn(move || send.send(read_rgb(&file, max_megapixels)));
     loop {
-        match receive.recv_timeout(PATIENCE) {
+        match receive.recv_timeout(POLL_INTERVAL) {
             Ok(image) => return Ok(image?),
-            Err(RecvTimeoutError::Timeout) if !interrupt.is_requested() => {}
+            Err(RecvTimeoutError::Timeout) if !interrupt::requested() => {}
             Err(_) => bail!("interrupted while reading `{}`", path.display()),
         }
     }
 }
 
 /// What became of the images, told as it happens.
-struct Tally<'a> {
+struct Results<'a> {
     ui: &'a mut Ui,
     json: bool,
     progress: Option<Progress>,
@@ -217,7 +217,7 @@ struct Tally<'a> {
     failed: usize,
 }
 
-impl Tally<'_> {
+impl Results<'_> {
     fn count(&mut self, input: &Input, outcome: anyhow::Result<Line<'_>>) {
         let Self { ui, json, class_width, .. } = self;
         let image = input.path.display().to_string();
@@ -245,10 +245,10 @@ impl Tally<'_> {
     }
 
     /// 0 if everything asked for was done, 1 if something failed, 2 if nothing was done.
-    fn close(self, interrupt: &Interrupt) -> ExitCode {
+    fn close(self) -> ExitCode {
         let Self { ui, progress, images, done, failed, .. } = self;
         drop(progress);
-        if interrupt.is_requested() && done < images {
+        if interrupt::requested() && done < images {
             let text = format!("{done} of {images} images done; name the others to go on");
             return interrupted(ui, &text);
         }

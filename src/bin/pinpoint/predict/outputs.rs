@@ -24,7 +24,7 @@ use pinpoint::{
     },
     run::write_atomically,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::inputs::{Input, Inputs, with_ending};
 use crate::ui::pad_right;
@@ -80,7 +80,7 @@ pub(super) struct Wanted {
 }
 
 /// One line of what is printed.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct Line<'a> {
     image: String,
     class: Option<&'a str>,
@@ -93,18 +93,13 @@ pub(super) struct Line<'a> {
     /// Share of the pixels that are foreground.
     foreground: f64,
     mask: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    overlay: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    heat_map: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    npy: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    boxes: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    geojson: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    labels: Option<String>,
+    /// What was written beside the mask: the flag that asked for it, and where it is.
+    #[serde(flatten, serialize_with = "as_map")]
+    files: Vec<(&'static str, String)>,
+}
+
+fn as_map<S: Serializer>(files: &[(&str, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(files.iter().map(|(name, path)| (name, path)))
 }
 
 impl Line<'_> {
@@ -168,82 +163,79 @@ impl<'a> Writer<'a> {
         image: &RgbImage,
         prediction: &Prediction,
     ) -> anyhow::Result<Line<'a>> {
-        let Size { width, height } = prediction.size;
-        let Prediction { class, scores, mask, .. } = prediction;
-        let probabilities = prediction.probabilities.as_ref();
-        let mut line = Line {
-            image: input.path.display().to_string(),
-            class: class.map(|class| self.classes[class].as_str()),
-            probability: prediction.probability(),
-            probabilities: probabilities.map(|found| {
-                self.classes.iter().map(String::as_str).zip(found.iter().copied()).collect()
-            }),
-            width,
-            height,
-            threshold: prediction.threshold,
-            foreground: prediction.foreground(),
-            ..Line::default()
+        let Prediction { size, class, ref scores, ref mask, threshold, .. } = *prediction;
+        let Size { width, height } = size;
+        let classes: &'a [String] = self.classes;
+        let class_name = class.map(|class| classes[class].as_str());
+        let probability = prediction.probability();
+        let path = input.path.display().to_string();
+        let mut files = Vec::new();
+        let mut save = |name, ending, content: Vec<u8>| {
+            files.push((name, self.save(input, ending, &content)?));
+            anyhow::Ok(())
         };
-        let save = |wanted: bool, ending: &str, content: &dyn Fn() -> Vec<u8>| {
-            wanted.then(|| self.save(input, ending, content)).transpose()
-        };
-        let Wanted { overlay, heat_map, npy, labels, .. } = self.wanted;
-        line.overlay = save(overlay, "_overlay.png", &|| {
-            let class = line.class.unwrap_or_default();
-            let caption = line.probability.map(|p| format!("{class} {:.0} %", 100.0 * p));
-            encode_png(&overlay::annotated(image, mask, caption.as_deref()))
-        })?;
-        let heat = || encode_png(&overlay::heat_map(image, scores));
-        line.heat_map = save(heat_map, "_heat.png", &heat)?;
-        line.npy = save(npy, ".npy", &|| npy::encode(width as usize, scores))?;
-        // Where a method does not classify, the first label is the foreground.
-        let (label, labels_in_all) = (class.unwrap_or(0), self.classes.len());
-        let picture = || label_png::encode(width, mask, label, labels_in_all);
-        line.labels = save(labels, "_labels.png", &picture)?;
-        self.write_regions(input, prediction, &mut line)?;
-        // Last, so that whoever finds a mask finds the rest beside it.
-        let mask: Vec<u8> = mask.iter().map(|&inside| 255 * u8::from(inside)).collect();
-        line.mask = self.save(input, "_mask.png", || encode_grey_png(width, &mask))?;
-        Ok(line)
-    }
-
-    /// Writes what is made of the mask's regions.
-    fn write_regions(
-        &mut self,
-        input: &Input,
-        prediction: &Prediction,
-        line: &mut Line<'_>,
-    ) -> anyhow::Result<()> {
-        let (size, class) = ((line.width, line.height), prediction.class);
-        if let Some(format) = self.wanted.boxes {
-            let regions = &prediction.regions();
-            let found = ImageRegions { image: &line.image, size, class: line.class, regions };
+        let Wanted { overlay, heat_map, npy, boxes, geojson, labels, .. } = self.wanted;
+        if overlay {
+            let class = class_name.unwrap_or_default();
+            let caption = probability.map(|p| format!("{class} {:.0} %", 100.0 * p));
+            let picture = overlay::annotated(image, mask, caption.as_deref());
+            save("overlay", "_overlay.png", encode_png(&picture))?;
+        }
+        if heat_map {
+            save("heat_map", "_heat.png", encode_png(&overlay::heat_map(image, scores)))?;
+        }
+        if npy {
+            save("npy", ".npy", npy::encode(width as usize, scores))?;
+        }
+        if let Some(format) = boxes {
+            let (regions, size) = (&prediction.regions(), (width, height));
+            let found = ImageRegions { image: &path, size, class: class_name, regions };
             let (ending, text) = match format {
                 BoxFormat::Json => ("_boxes.json", found.to_json()),
                 BoxFormat::Csv => ("_boxes.csv", found.to_csv()),
                 BoxFormat::Geojson => ("_boxes.geojson", found.to_geojson()),
             };
-            line.boxes = Some(self.save(input, ending, || text.into_bytes())?);
+            save("boxes", ending, text.into_bytes())?;
         }
-        if !self.wanted.geojson && self.coco.is_none() {
-            return Ok(());
+        let regions = match geojson || self.coco.is_some() {
+            true => {
+                let [height, width] = size.rows_columns();
+                regions_at(&ScoreMap::new(width, height, scores)?, threshold)
+            }
+            false => Vec::new(),
+        };
+        if geojson {
+            // The first colour is the background's.
+            let colour = class.map(|class| label_png::colour(class + 1));
+            let about = About { class: class_name, colour, probability };
+            save("geojson", ".geojson", geojson::document(&regions, about).into_bytes())?;
         }
-        let scores = ScoreMap::new(size.0 as usize, size.1 as usize, &prediction.scores)?;
-        let regions = regions_at(&scores, line.threshold);
-        if self.wanted.geojson {
-            let about = About {
-                class: line.class,
-                // The first colour is the background's.
-                colour: class.map(|class| label_png::colour(class + 1)),
-                probability: line.probability,
-            };
-            let text = || geojson::document(&regions, about).into_bytes();
-            line.geojson = Some(self.save(input, ".geojson", text)?);
+        if labels {
+            // Where a method does not classify, the first label is the foreground.
+            let picture = label_png::encode(width, mask, class.unwrap_or(0), classes.len());
+            save("labels", "_labels.png", picture)?;
         }
+        // Last, so that whoever finds a mask finds the rest beside it.
+        let grey: Vec<u8> = mask.iter().map(|&inside| 255 * u8::from(inside)).collect();
+        let mask = self.save(input, "_mask.png", &encode_grey_png(width, &grey))?;
         if let Some(document) = &mut self.coco {
-            document.add(&line.image, size.into(), class, &regions);
+            document.add(&path, (width, height).into(), class, &regions);
         }
-        Ok(())
+        let named = |found: &Vec<f32>| {
+            classes.iter().map(String::as_str).zip(found.iter().copied()).collect()
+        };
+        Ok(Line {
+            image: path,
+            class: class_name,
+            probability,
+            probabilities: prediction.probabilities.as_ref().map(named),
+            width,
+            height,
+            threshold,
+            foreground: prediction.foreground(),
+            mask,
+            files,
+        })
     }
 
     fn require_no_image(&self, path: &Path) -> anyhow::Result<()> {
@@ -257,19 +249,14 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes one file, and gives its path.
-    fn save(
-        &self,
-        input: &Input,
-        ending: &str,
-        content: impl FnOnce() -> Vec<u8>,
-    ) -> anyhow::Result<String> {
+    fn save(&self, input: &Input, ending: &str, content: &[u8]) -> anyhow::Result<String> {
         let path: PathBuf = with_ending(&self.out.join(&input.name), ending);
         self.require_no_image(&path)?;
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)
                 .with_context(|| format!("cannot create `{}`", folder.display()))?;
         }
-        write_atomically(&path, &content())?;
+        write_atomically(&path, content)?;
         Ok(path.display().to_string())
     }
 }

@@ -1,8 +1,8 @@
 //! Every method of a settings file trained, scored and compared; what is finished is not done
 //! again.
 
+mod observer;
 mod plan;
-mod watch;
 
 use std::{
     path::{Path, PathBuf},
@@ -30,17 +30,16 @@ use pinpoint::{
 
 pub(crate) use self::plan::seed;
 use self::{
-    plan::{Job, Work, passes_per_image, plan},
-    watch::Watch,
+    observer::RunObserver,
+    plan::{Job, passes_per_image, plan},
 };
 use crate::{
     choice::{PRESETS, named},
     comparison::write,
     data_args::{LayoutArgs, MaskArgs},
-    interrupt::{Interrupt, interrupted},
+    interrupt::{self, go_on, interrupted},
     machine::use_threads,
     ui::{Progress, Ui},
-    watch::go_on,
     weight_files::{file_or_name, warn_of},
 };
 
@@ -112,11 +111,10 @@ pub(crate) struct Study {
 }
 
 /// What all jobs share.
-struct Workplace<'a> {
+struct Runner<'a> {
     study: &'a Study,
     jobs: &'a [Job],
     workers: usize,
-    interrupt: Interrupt,
     progress: Progress,
     /// Images of the splits that are trained on and scored.
     images: (usize, usize),
@@ -134,9 +132,10 @@ impl Study {
             weights::read(weights)?;
         }
         // One row stands for the others.
-        let mut configs = jobs.iter().filter_map(Job::config).filter(|it| it.method != "unet");
-        configs.find(|config| warn_of(self.weights.as_deref(), config, ui));
-        let mut any = jobs.iter().find_map(Job::config).cloned().unwrap_or_default();
+        let configs = || jobs.iter().filter_map(|job| job.config.as_ref());
+        let mut from_weights = configs().filter(|config| config.method != "unet");
+        from_weights.find(|config| warn_of(self.weights.as_deref(), config, ui));
+        let mut any = configs().next().cloned().unwrap_or_default();
         self.masks.apply(&mut any.data);
         let dataset = open_dataset(&self.source(), &any)?;
         self.require_classes(&dataset)?;
@@ -151,24 +150,23 @@ impl Study {
         let scored = images.1 * self.refinements().len();
         let effort = jobs.iter().map(|job| job.effort(images.0) + scored as u64).sum();
         let progress = ui.progress(effort, "sweep");
-        let interrupt = Interrupt::listen()?;
+        interrupt::listen()?;
         let read_as = (any.data.clone(), dataset.mask_rule);
-        let place =
-            Workplace { study: &self, jobs: &jobs, workers, interrupt, progress, images, read_as };
+        let runner = Runner { study: &self, jobs: &jobs, workers, progress, images, read_as };
 
         let mut failed: Vec<&str> = Vec::new();
         for job in &jobs {
-            let Err(error) = place.work(job, &failed, ui) else { continue };
+            let Err(error) = runner.work(job, &failed, ui) else { continue };
             if let Some(pinpoint::Error::Interrupted) = error.downcast_ref() {
-                drop(place);
+                drop(runner);
                 return Ok(interrupted(ui, "the same command goes on from here"));
             }
             // One row that fails must not cost the user the others.
             failed.push(&job.name);
             let error = error.context(format!("`{}` failed", job.name));
-            place.progress.aside(|| ui.error(&error));
+            runner.progress.aside(|| ui.error(&error));
         }
-        drop(place);
+        drop(runner);
         if failed.len() == jobs.len() {
             bail!("no row could be scored");
         }
@@ -230,7 +228,7 @@ fn report_folder(run: &Path, crf: Option<Preset>) -> PathBuf {
     }
 }
 
-impl Workplace<'_> {
+impl Runner<'_> {
     /// Trains and scores a row, as far as that is not done.
     fn work(&self, job: &Job, failed: &[&str], ui: &mut Ui) -> anyhow::Result<()> {
         let mut open = self.study.refinements();
@@ -242,7 +240,7 @@ impl Workplace<'_> {
             self.progress.say(&format!("{}: finished before", job.name));
             return Ok(());
         }
-        if let Some(config) = job.config() {
+        if let Some(config) = &job.config {
             self.train(job, config, failed)?;
         }
         open.into_iter().try_for_each(|crf| self.score(job, crf, ui))
@@ -254,7 +252,7 @@ impl Workplace<'_> {
         let Ok(report) = Report::read(&folder) else { return false };
         let Study { threshold, oracle_label, data, .. } = self.study;
         let conditions = &report.conditions;
-        report.settings.as_deref() == job.config()
+        report.settings.as_deref() == job.config.as_ref()
             && conditions.crf == crf
             && conditions.oracle_label == *oracle_label
             && conditions.truth_rule == self.read_as.1
@@ -285,13 +283,22 @@ impl Workplace<'_> {
     fn train(&self, job: &Job, config: &Config, failed: &[&str]) -> anyhow::Result<()> {
         let folder = job.folder(&self.study.out);
         // A run that has begun to learn by itself goes on with that.
-        if let Work::Adopt(_, earlier) = job.work {
+        if let Some(earlier) = job.adopts {
             let run = match RunDir::exists(&folder) {
                 true => RunDir::reopen(&folder, config)?,
                 false => RunDir::plan(&folder)?,
             };
             if run.adopted().is_some() || !run.checkpoint().exists() {
-                return self.adopt(job, config, &run, &self.jobs[earlier], failed);
+                let from = &self.jobs[earlier];
+                if failed.contains(&from.name.as_str()) {
+                    bail!("its training is that of `{}`, which failed", from.name);
+                }
+                if !run.checkpoint().exists() {
+                    run.begin(config, None)?;
+                    run.adopt(&RunDir::open(&from.folder(&self.study.out))?)?;
+                    self.progress.say(&format!("{}: trained as {}", job.name, from.name));
+                }
+                return Ok(());
             }
         }
         let request = TrainRequest {
@@ -302,53 +309,28 @@ impl Workplace<'_> {
             resume: RunDir::exists(&folder),
             ..TrainRequest::new(&self.study.data, &folder, config.clone())
         };
-        let mut watch = Watch {
+        let mut observer = RunObserver {
             name: &job.name,
-            interrupt: &self.interrupt,
             progress: &self.progress,
             weight: passes_per_image(config),
             left: job.effort(self.images.0),
         };
-        let outcome = train(&request, &mut watch);
-        watch.close();
+        let outcome = train(&request, &mut observer);
+        observer.close();
         match outcome?.ending {
             Ending::Finished(_) => Ok(()),
             Ending::Interrupted => Err(pinpoint::Error::Interrupted.into()),
         }
     }
 
-    /// Takes over the training of an earlier job.
-    fn adopt(
-        &self,
-        job: &Job,
-        config: &Config,
-        run: &RunDir,
-        from: &Job,
-        failed: &[&str],
-    ) -> anyhow::Result<()> {
-        if failed.contains(&from.name.as_str()) {
-            bail!("its training is that of `{}`, which failed", from.name);
-        }
-        if !run.checkpoint().exists() {
-            run.begin(config, None)?;
-            run.adopt(&RunDir::open(&from.folder(&self.study.out))?)?;
-            self.progress.say(&format!("{}: trained as {}", job.name, from.name));
-        }
-        Ok(())
-    }
-
     /// Scores a run on the test split.
     fn score(&self, job: &Job, crf: Option<Preset>, ui: &mut Ui) -> anyhow::Result<()> {
         let study = self.study;
         let folder = job.folder(&study.out);
-        let method = match &job.work {
-            Work::Score(method) => Some(method.clone()),
-            _ => None,
-        };
         let decidability = self.measures_decidability(crf);
         let request = EvaluateRequest {
-            run: method.is_none().then(|| folder.clone()),
-            method,
+            run: job.config.is_some().then(|| folder.clone()),
+            method: job.config.is_none().then(|| job.method.clone()),
             data: Some(study.source()),
             mask_rule: self.read_as.0.mask_rule,
             no_mask_names: !self.read_as.0.mask_names,
@@ -373,7 +355,7 @@ impl Workplace<'_> {
                 // Notes and problems of the dataset were told once for all rows.
                 _ => {}
             }
-            go_on(&self.interrupt)
+            go_on()
         })?;
         Ok(())
     }

@@ -18,22 +18,14 @@ use crate::overrides::changed;
 pub(super) struct Job {
     /// The folder it is in, and what it is called.
     pub(super) name: String,
-    /// What is done.
-    pub(super) work: Work,
+    pub(super) method: String,
+    /// The settings that it is trained with; none for a method that needs no training.
+    pub(super) config: Option<Config>,
+    /// The place of an earlier job whose training is taken over, since this one's would be the same.
+    pub(super) adopts: Option<usize>,
 }
 
-/// What is done for a row.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Work {
-    /// A method that needs no training is only scored.
-    Score(String),
-    /// Trained with these settings.
-    Train(Box<Config>),
-    /// Takes over the training of an earlier job, by its place, since it would be the same.
-    Adopt(Box<Config>, usize),
-}
-
-/// Lays out all jobs; settings that cannot work are told before anything is trained.
+/// Plans all jobs; unusable settings are reported before anything is trained.
 pub(super) fn plan(experiment: &Experiment, study: &Study) -> anyhow::Result<Vec<Job>> {
     let file = experiment.path();
     let Sweep { methods, seeds } = sweep(experiment, study)?;
@@ -97,7 +89,8 @@ fn job(
 ) -> anyhow::Result<Job> {
     let method = experiment.method(row);
     if UNTRAINED.contains(&method) {
-        return Ok(Job { name: row.to_owned(), work: Work::Score(method.to_owned()) });
+        let (name, method) = (row.to_owned(), method.to_owned());
+        return Ok(Job { name, method, config: None, adopts: None });
     }
     let published = study.weights.as_deref().and_then(KnownFile::at);
     let mut config = changed(method::settings(experiment, row, published)?, &study.set)?;
@@ -106,16 +99,13 @@ fn job(
     study.masks.apply(&mut config.data);
     config.check()?;
     let training = method::training_settings(&config)?;
-    let same = |job: &Job| match &job.work {
-        Work::Train(other) => method::training_settings(other).is_ok_and(|other| other == training),
-        _ => false,
-    };
-    let config = Box::new(config);
-    let work = match before.iter().position(same) {
-        Some(earlier) => Work::Adopt(config, earlier),
-        None => Work::Train(config),
-    };
-    Ok(Job { name: format!("{row}-s{seed}"), work })
+    let is_same =
+        |other: &Config| method::training_settings(other).is_ok_and(|other| other == training);
+    let adopts = before
+        .iter()
+        .position(|job| job.adopts.is_none() && job.config.as_ref().is_some_and(is_same));
+    let (name, method) = (format!("{row}-s{seed}"), method.to_owned());
+    Ok(Job { name, method, config: Some(config), adopts })
 }
 
 impl Job {
@@ -124,17 +114,9 @@ impl Job {
         out.join(&self.name)
     }
 
-    /// The settings of the run, if there is one.
-    pub(super) fn config(&self) -> Option<&Config> {
-        match &self.work {
-            Work::Score(_) => None,
-            Work::Train(config) | Work::Adopt(config, _) => Some(config),
-        }
-    }
-
     /// Roughly how many passes over an image are made, with `images` to train on.
     pub(super) fn effort(&self, images: usize) -> u64 {
-        let Work::Train(config) = &self.work else { return 0 };
+        let Some(config) = self.config.as_ref().filter(|_| self.adopts.is_none()) else { return 0 };
         // A probe passes each image once; its heads take about as long again.
         let passes = if config.method == "probe" { 2 } else { config.train.epochs };
         (passes * images) as u64 * passes_per_image(config)

@@ -4,6 +4,7 @@
 //! asynchronous runtime with them, which is more than the rest of this command.
 
 use std::{
+    collections::BTreeMap,
     io::{self, BufRead, BufReader, Read, Write},
     net::{Shutdown, TcpStream},
     time::Duration,
@@ -16,10 +17,10 @@ const HEAD_BYTES: u64 = 16 * 1024;
 pub(super) const BODY_BYTES: usize = 256 << 20;
 
 /// How long a browser may be silent within a request.
-const SILENCE: Duration = Duration::from_secs(20);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long it may be silent once it has its answer.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What a browser asks for.
 #[derive(Debug)]
@@ -27,9 +28,8 @@ pub(super) struct Request {
     pub(super) method: String,
     /// Without the query.
     pub(super) path: String,
-    host: String,
-    origin: Option<String>,
-    content_type: String,
+    /// By their names in small letters.
+    headers: BTreeMap<String, String>,
     pub(super) body: Vec<u8>,
 }
 
@@ -41,27 +41,12 @@ pub(super) struct Response {
     pub(super) body: Vec<u8>,
 }
 
-/// Why a request is not answered as asked.
-#[derive(Debug)]
-pub(super) enum Refusal {
-    /// The connection is of no use any more.
-    Broken,
-    /// The browser is told.
-    Told(&'static str, String),
-}
-
-impl From<io::Error> for Refusal {
-    fn from(_: io::Error) -> Self {
-        Self::Broken
-    }
-}
-
 impl Response {
     pub(super) fn new(content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
         Self { status: "200 OK", content_type, body: body.into() }
     }
 
-    pub(super) fn problem(status: &'static str, message: String) -> Self {
+    pub(super) fn problem(status: &'static str, message: impl Into<Vec<u8>>) -> Self {
         Self { status, content_type: "text/plain; charset=utf-8", body: message.into() }
     }
 
@@ -80,62 +65,49 @@ impl Response {
         stream.flush()?;
         // What was refused unread would reset the connection, and the answer would be lost with it.
         stream.shutdown(Shutdown::Write)?;
-        stream.set_read_timeout(Some(FAREWELL))?;
+        stream.set_read_timeout(Some(CLOSING_TIMEOUT))?;
         io::copy(&mut stream.take(BODY_BYTES as u64), &mut io::sink()).map(drop)
     }
 }
 
 impl Request {
-    /// Reads a request from `stream`.
-    pub(super) fn read(stream: &TcpStream) -> Result<Self, Refusal> {
-        stream.set_read_timeout(Some(SILENCE))?;
-        stream.set_write_timeout(Some(SILENCE))?;
+    /// Reads a request from `stream`, or answers one that is not as it should be; an error if the
+    /// connection is of no use any more.
+    pub(super) fn read(stream: &TcpStream) -> io::Result<Result<Self, Response>> {
+        stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
+        stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
         let mut reader = BufReader::new(stream);
         let mut head = reader.by_ref().take(HEAD_BYTES);
         let mut line = String::new();
         head.read_line(&mut line)?;
         let mut words = line.split_whitespace().map(str::to_owned);
         let (Some(method), Some(target)) = (words.next(), words.next()) else {
-            return Err(Refusal::Told("400 Bad Request", "this is no request".to_owned()));
+            return Ok(Err(Response::problem("400 Bad Request", "this is no request")));
         };
         let path = target.split(['?', '#']).next().unwrap_or_default().to_owned();
-        let mut request = Self {
-            method,
-            path,
-            host: String::new(),
-            origin: None,
-            content_type: String::new(),
-            body: Vec::new(),
-        };
-        let mut length = 0;
+        let mut headers = BTreeMap::new();
         loop {
             line.clear();
             if head.read_line(&mut line)? == 0 {
-                return Err(Refusal::Told(
-                    "431 Request Header Fields Too Large",
-                    "too long".to_owned(),
-                ));
+                let status = "431 Request Header Fields Too Large";
+                return Ok(Err(Response::problem(status, "too long")));
             }
             let Some((name, value)) = line.split_once(':') else { break };
-            let value = value.trim().to_owned();
-            match name.to_ascii_lowercase().as_str() {
-                "host" => request.host = value,
-                "origin" => request.origin = Some(value),
-                "content-type" => request.content_type = value,
-                "content-length" => length = value.parse().unwrap_or(usize::MAX),
-                _ => {}
-            }
+            headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
         }
+        let length = headers.get("content-length");
+        let length = length.map_or(0, |length| length.parse().unwrap_or(usize::MAX));
         if length > BODY_BYTES {
             let message = format!("files of more than {} MiB are not taken here", BODY_BYTES >> 20);
-            return Err(Refusal::Told("413 Content Too Large", message));
+            return Ok(Err(Response::problem("413 Content Too Large", message)));
         }
         // Grown as it arrives: what is announced costs nothing.
-        reader.take(length as u64).read_to_end(&mut request.body)?;
-        if request.body.len() < length {
-            return Err(Refusal::Broken);
+        let mut body = Vec::new();
+        reader.take(length as u64).read_to_end(&mut body)?;
+        if body.len() < length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Ok(request)
+        Ok(Ok(Self { method, path, headers, body }))
     }
 
     /// Whether it comes from a page of this server: another page must not read what is here, not
@@ -144,8 +116,10 @@ impl Request {
         let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
         let of_page =
             |origin: &String| hosts.iter().any(|host| *origin == format!("http://{host}"));
-        hosts.contains(&self.host)
-            && self.origin.as_ref().is_none_or(of_page)
-            && (self.method == "GET" || self.content_type == "application/octet-stream")
+        let header = |name: &str| self.headers.get(name);
+        header("host").is_some_and(|host| hosts.contains(host))
+            && header("origin").is_none_or(of_page)
+            && (self.method == "GET"
+                || header("content-type").is_some_and(|kind| kind == "application/octet-stream"))
     }
 }

@@ -3,15 +3,12 @@
 mod http;
 
 use std::{
-    fs::{self, File},
+    fs,
     io::Write as _,
     net::{Ipv4Addr, TcpListener, TcpStream},
     path::{Component, Path, PathBuf},
     process::{Command, ExitCode, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
     thread,
 };
 
@@ -23,7 +20,7 @@ use pinpoint::{
 };
 use serde_json::json;
 
-use self::http::{Refusal, Request, Response};
+use self::http::{Request, Response};
 use crate::ui::Ui;
 
 const PAGE: &str = include_str!("page.html");
@@ -69,18 +66,12 @@ impl View {
             open_browser(&address);
         }
         let site = Arc::new(Site { run: self.run, port, predictor });
-        let open = Arc::new(AtomicUsize::new(0));
         for stream in listener.incoming().flatten() {
-            // Beyond that, browsers try again.
-            if open.load(Ordering::Acquire) >= MOST_REQUESTS {
-                continue;
+            // Each answer shares the site until it is given; beyond that, browsers try again.
+            if Arc::strong_count(&site) <= MOST_REQUESTS {
+                let site = Arc::clone(&site);
+                thread::spawn(move || site.answer(stream));
             }
-            open.fetch_add(1, Ordering::AcqRel);
-            let (site, open) = (Arc::clone(&site), Arc::clone(&open));
-            thread::spawn(move || {
-                site.answer(stream);
-                open.fetch_sub(1, Ordering::AcqRel);
-            });
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -89,10 +80,10 @@ impl View {
 impl Site {
     fn answer(&self, mut stream: TcpStream) {
         let response = match Request::read(&stream) {
-            Ok(request) if request.is_ours(self.port) => self.respond(&request),
-            Ok(_) => Response::problem("403 Forbidden", "asked from elsewhere".to_owned()),
-            Err(Refusal::Told(status, message)) => Response::problem(status, message),
-            Err(Refusal::Broken) => return,
+            Ok(Ok(request)) if request.is_ours(self.port) => self.respond(&request),
+            Ok(Ok(_)) => Response::problem("403 Forbidden", "asked from elsewhere"),
+            Ok(Err(refusal)) => refusal,
+            Err(_) => return,
         };
         // A browser that has gone away needs no answer.
         let _ = response.write(&mut stream);
@@ -104,10 +95,10 @@ impl Site {
             ("POST", "/predict") => self.predict(&request.body).unwrap_or_else(|error| {
                 Response::problem("422 Unprocessable Content", format!("{error:#}"))
             }),
-            ("GET", path) => self.file(path).unwrap_or_else(|| {
-                Response::problem("404 Not Found", "there is no such page".to_owned())
-            }),
-            _ => Response::problem("405 Method Not Allowed", "not to be done here".to_owned()),
+            ("GET", path) => self
+                .file(path)
+                .unwrap_or_else(|| Response::problem("404 Not Found", "there is no such page")),
+            _ => Response::problem("405 Method Not Allowed", "not to be done here"),
         }
     }
 
@@ -143,9 +134,16 @@ impl Site {
 
     /// A line of JSON, and then one byte per pixel of the scores.
     fn predict(&self, bytes: &[u8]) -> anyhow::Result<Response> {
-        let upload = Upload::new(bytes)?;
-        let image = read_rgb(&upload.path, self.predictor.config().data.max_megapixels)
-            .map_err(|error| anyhow::anyhow!("{}", upload.unnamed(&error.to_string())))?;
+        // A file for the one decoder that there is, removed with this value.
+        let mut upload = tempfile::Builder::new()
+            .prefix("pinpoint-view-")
+            .tempfile()
+            .context("cannot store the image")?;
+        upload.write_all(bytes).context("cannot store the image")?;
+        let image = read_rgb(upload.path(), self.predictor.config().data.max_megapixels);
+        // Its name is one that only we know.
+        let unnamed = |text: &str| text.replace(&format!(": `{}`", upload.path().display()), "");
+        let image = image.map_err(|error| anyhow::anyhow!("{}", unnamed(&error.to_string())))?;
         let prediction = self.predictor.predict(&image, &PredictOptions::default())?;
         let (size, scores) = shown_scores(&prediction);
         let classes = self.predictor.classes().iter();
@@ -176,37 +174,6 @@ fn shown_scores(prediction: &Prediction) -> ((u32, u32), Vec<u8>) {
     let rows = prediction.scores.chunks_exact(width as usize).step_by(step as usize);
     let scores = rows.flat_map(|row| row.iter().step_by(step as usize).map(|&score| byte(score)));
     ((width.div_ceil(step), height.div_ceil(step)), scores.collect())
-}
-
-/// An image that was sent, as a file for the one decoder that there is.
-struct Upload {
-    path: PathBuf,
-}
-
-impl Upload {
-    fn new(bytes: &[u8]) -> anyhow::Result<Self> {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("pinpoint-view-{}-{count}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        // Never a file that is there already, whoever put it there.
-        let mut file = File::create_new(&path).context("cannot store the image")?;
-        let upload = Self { path };
-        file.write_all(bytes).context("cannot store the image")?;
-        Ok(upload)
-    }
-
-    /// A message without the name that only we know.
-    fn unnamed(&self, message: &str) -> String {
-        message.replace(&format!(": `{}`", self.path.display()), "")
-    }
-}
-
-impl Drop for Upload {
-    fn drop(&mut self) {
-        // What cannot be removed is the system's to clear away.
-        let _ = fs::remove_file(&self.path);
-    }
 }
 
 /// Asks the system to show a page; whoever has no browser has read the address.

@@ -3,9 +3,8 @@
 use std::{
     fs::{self, File},
     io::{self, Read as _},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, ExitCode, Stdio},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -118,53 +117,37 @@ impl Wanted {
         let create = || format!("cannot create `{}`", folder.display());
         fs::create_dir_all(folder).with_context(create)?;
         // Removed with what is in it, whatever happens; on the same disk as the target.
-        let part = Part::beside(target)
+        let part = tempfile::Builder::new()
+            .prefix(target.file_name().unwrap_or_default())
+            .suffix(".part")
+            // As files are made elsewhere, and not for this user alone.
+            .make_in(folder, |path| File::create_new(path))
             .with_context(|| format!("cannot write beside `{}`", target.display()))?;
         ui.note(&format!("fetching {}", self.url));
-        download(&self.url, &part.0).map_err(|error| {
+        download(&self.url, part.path()).map_err(|error| {
             anyhow!("{error:#}\nhint: without a network, {}", self.by_hand(target))
         })?;
-        let found = sha256(&part.0)?;
+        let found = sha256(part.path())?;
         if found != self.sha256 {
             bail!(
                 "what came from {} is not the file asked for: its SHA-256 is {found} and should \
                  be {}{}\nhint: a proxy or a login page may stand in between; {}",
                 self.url,
                 self.sha256,
-                first_words(&part.0),
+                first_words(part.path()),
                 self.by_hand(target)
             );
         }
-        File::open(&part.0)
+        File::open(part.path())
             .and_then(|file| file.sync_all())
-            .and_then(|()| fs::rename(&part.0, target))
+            .and_then(|()| part.persist(target).map_err(|error| error.error))
+            .map(drop)
             .with_context(|| format!("cannot write `{}`", target.display()))
     }
 
     /// What to do where this machine cannot fetch the file.
     fn by_hand(&self, target: &Path) -> String {
         format!("copy\n  {}\nfrom another machine to\n  {}", self.url, target.display())
-    }
-}
-
-/// A file in the making, removed when it is done with.
-struct Part(PathBuf);
-
-impl Part {
-    /// Creates it empty under a name of its own: a downloader follows no link that was planted.
-    fn beside(target: &Path) -> io::Result<Self> {
-        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let mut name = target.as_os_str().to_owned();
-        name.push(format!(".{:x}-{time:x}.part", std::process::id()));
-        File::create_new(&name)?;
-        Ok(Self(name.into()))
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        // Gone already where all went well.
-        let _ = fs::remove_file(&self.0);
     }
 }
 

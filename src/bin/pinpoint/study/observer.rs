@@ -3,15 +3,14 @@
 use pinpoint::train::{Event, Observer};
 
 use crate::{
-    interrupt::Interrupt,
+    interrupt::requested,
     ui::Progress,
     watch::{describe, epoch_line},
 };
 
 /// Counts what a run learns towards the whole.
-pub(super) struct Watch<'a> {
+pub(super) struct RunObserver<'a> {
     pub(super) name: &'a str,
-    pub(super) interrupt: &'a Interrupt,
     pub(super) progress: &'a Progress,
     /// What an image counts for.
     pub(super) weight: u64,
@@ -19,7 +18,7 @@ pub(super) struct Watch<'a> {
     pub(super) left: u64,
 }
 
-impl Watch<'_> {
+impl RunObserver<'_> {
     fn begin(&mut self, epochs: usize, steps: usize, (epoch, step): (usize, usize)) {
         let (done, total) = (epoch * steps + step, (epochs * steps).max(1));
         let done = self.left * done as u64 / total as u64;
@@ -47,7 +46,7 @@ impl Watch<'_> {
     }
 }
 
-impl Observer for Watch<'_> {
+impl Observer for RunObserver<'_> {
     fn observe(&mut self, event: &Event<'_>) {
         match event {
             Event::Note(text) | Event::Warning(text) => self.say(text),
@@ -65,7 +64,7 @@ impl Observer for Watch<'_> {
     }
 
     fn wants_to_stop(&self) -> bool {
-        self.interrupt.is_requested()
+        requested()
     }
 }
 
@@ -76,16 +75,11 @@ mod tests {
 
     #[test]
     fn an_image_whose_features_are_computed_counts_towards_the_whole() {
-        let (interrupt, progress) = (Interrupt::default(), Ui::new().progress(4, "study"));
-        let mut watch = Watch {
-            name: "probe-s0",
-            interrupt: &interrupt,
-            progress: &progress,
-            weight: 1,
-            left: 4,
-        };
+        let progress = Ui::new().progress(4, "study");
+        let mut observer =
+            RunObserver { name: "probe-s0", progress: &progress, weight: 1, left: 4 };
         let computing = |done| Event::Working { what: "computing features", done, total: 2 };
-        (0..2).for_each(|done| watch.observe(&computing(done)));
-        assert_eq!(watch.left, 2);
+        (0..2).for_each(|done| observer.observe(&computing(done)));
+        assert_eq!(observer.left, 2);
     }
 }

@@ -17,18 +17,18 @@ pub struct FeatureGrid {
 
 /// The averages of an image's features over foreground and background.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sides {
+pub struct PooledFeatures {
     /// `Σ R·f / Σ R` with the map's mean R over each cell.
     pub foreground: Vec<f32>,
     /// The same with 1 − R.
     pub background: Vec<f32>,
 }
 
-impl Sides {
+impl PooledFeatures {
     /// Averages features under a map and beside it.
     ///
     /// A side that the map leaves nothing of is all zeros, which tells nothing.
-    pub fn pool(map: &ScoreMap<'_>, grid: &FeatureGrid) -> Self {
+    pub fn of(map: &ScoreMap<'_>, grid: &FeatureGrid) -> Self {
         let inside = cell_means(map, grid.width, grid.height);
         let outside: Vec<f64> = inside.iter().map(|share| 1.0 - share).collect();
         Self { foreground: average(grid, &inside), background: average(grid, &outside) }
@@ -84,18 +84,19 @@ mod tests {
         let scores = [1.0, 1.0, 1.0, 0.0, 0.0, 0.0];
         let map = ScoreMap::new(6, 1, &scores).unwrap();
         let values = vec![1.0, 2.0, 4.0, 0.0, 3.0, 0.0];
-        let sides = Sides::pool(&map, &FeatureGrid { features: 2, width: 3, height: 1, values });
+        let pooled =
+            PooledFeatures::of(&map, &FeatureGrid { features: 2, width: 3, height: 1, values });
         // (1 + 1) / 1.5 and 1.5 / 1.5; (1 + 4) / 1.5 and 1.5 / 1.5.
-        assert_eq!(sides.foreground, [4.0 / 3.0, 1.0]);
-        assert_eq!(sides.background, [10.0 / 3.0, 1.0]);
+        assert_eq!(pooled.foreground, [4.0 / 3.0, 1.0]);
+        assert_eq!(pooled.background, [10.0 / 3.0, 1.0]);
     }
 
     #[test]
     fn a_side_that_is_not_there_is_zero() {
         let map = ScoreMap::new(2, 2, &[1.0; 4]).unwrap();
         let grid = FeatureGrid { features: 1, width: 2, height: 2, values: vec![3.0; 4] };
-        let sides = Sides::pool(&map, &grid);
-        assert_eq!((sides.foreground, sides.background), (vec![3.0], vec![0.0]));
+        let pooled = PooledFeatures::of(&map, &grid);
+        assert_eq!((pooled.foreground, pooled.background), (vec![3.0], vec![0.0]));
     }
 
     #[test]
@@ -119,8 +120,8 @@ mod tests {
         fn the_complement_swaps_the_sides(scores in proptest::collection::vec(0.0_f32..=1.0, 12)) {
             let grid = FeatureGrid { features: 1, width: 2, height: 3, values: vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0] };
             let turned: Vec<f32> = scores.iter().map(|score| 1.0 - score).collect();
-            let one = Sides::pool(&ScoreMap::new(4, 3, &scores).unwrap(), &grid);
-            let two = Sides::pool(&ScoreMap::new(4, 3, &turned).unwrap(), &grid);
+            let one = PooledFeatures::of(&ScoreMap::new(4, 3, &scores).unwrap(), &grid);
+            let two = PooledFeatures::of(&ScoreMap::new(4, 3, &turned).unwrap(), &grid);
             prop_assert!((one.foreground[0] - two.background[0]).abs() < 1e-4);
             prop_assert!((one.background[0] - two.foreground[0]).abs() < 1e-4);
         }
