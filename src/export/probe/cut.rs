@@ -1,4 +1,4 @@
-//! Where scores fall into two heaps, as [`crate::stats::cut()`] finds it.
+//! The threshold that splits scores in two, as [`crate::stats::cut()`] finds it.
 
 use super::super::graph::{Attribute, Kind, Value};
 use crate::{
