@@ -1,6 +1,6 @@
 //! An ONNX graph in the making: operations on named values, written as expressions.
 
-use std::{cell::RefCell, collections::BTreeSet, fmt, ops};
+use std::{cell::RefCell, fmt, ops};
 
 use crate::{model::params::Array, protobuf::Message};
 
@@ -55,8 +55,6 @@ struct Content {
     constants: Vec<Message>,
     inputs: Vec<Message>,
     outputs: Vec<Message>,
-    /// Constants by the name that they were given.
-    named: BTreeSet<String>,
     /// The name of each value.
     names: Vec<String>,
 }
@@ -141,8 +139,8 @@ impl Graph {
 
     /// A weight under its own name; one that is there already is shared.
     pub(super) fn weight(&self, name: &str, array: &Array) -> Value<'_> {
+        let is_new = !self.content.borrow().names.iter().any(|known| known == name);
         let weight = self.value(name.to_owned(), Kind::Float);
-        let is_new = self.content.borrow_mut().named.insert(name.to_owned());
         if is_new {
             weight.hold(&array.shape, &array.values);
         }

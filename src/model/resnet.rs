@@ -100,11 +100,11 @@ pub(crate) fn block_steps(config: &ModelConfig) -> [Vec<BlockSteps>; 4] {
 fn unit(
     channels: [usize; 2],
     kernel: usize,
-    [stride, dilation]: [usize; 2],
+    steps: [usize; 2],
     config: &ModelConfig,
     device: &Device,
 ) -> (Conv, BatchNorm) {
-    let conv = Conv::new(channels, kernel, stride, dilation, device).with_kernels(config.kernels);
+    let conv = Conv::new(channels, kernel, steps, config.kernels, device);
     let separate = config.statistics == Statistics::Separate;
     (conv, BatchNorm::new(channels[1], separate, device))
 }
