@@ -4,9 +4,11 @@ use burn::tensor::Device;
 
 use crate::error::{Error, Result};
 
+type Open = fn() -> Device;
+
 /// The devices this build can open, by name: the processor, and the GPU backends it was compiled
 /// with.
-const DEVICES: &[(&str, fn() -> Device)] = &[
+const DEVICES: &[(&str, Open)] = &[
     ("cpu", cpu),
     #[cfg(feature = "cuda")]
     ("cuda", || Device::cuda(burn::tensor::DeviceIndex::Default)),

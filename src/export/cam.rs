@@ -62,6 +62,5 @@ fn highest<'g>(maps: Value<'g>, chosen: Value<'g>) -> Value<'g> {
 
 /// A mask of ones.
 fn everywhere(images: Value<'_>) -> Value<'_> {
-    let highest = images.reduce("ReduceMax", &[1]);
-    (highest - highest) + 1.0
+    images.reduce("ReduceMax", &[1]).zeros() + 1.0
 }

@@ -205,7 +205,7 @@ pub(super) trait Operand<'g> {
 }
 
 impl<'g> Operand<'g> for Value<'g> {
-    fn beside(self, _: Value<'g>) -> Self {
+    fn beside(self, _: Self) -> Self {
         self
     }
 }
@@ -300,6 +300,11 @@ impl<'g> Value<'g> {
 
     pub(super) fn graph(self) -> &'g Graph {
         self.graph
+    }
+
+    /// Zeros of the same shape.
+    pub(super) fn zeros(self) -> Self {
+        self.op("Sub", &[self], &[])
     }
 
     pub(super) fn cast(self, kind: Kind) -> Self {

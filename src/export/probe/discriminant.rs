@@ -70,7 +70,7 @@ fn solve<'g>(matrix: Value<'g>, right: Value<'g>, dimensions: usize) -> Value<'g
     round.output("solve_next_square", after, &number);
 
     let body = ("body", Attribute::Graph(round.encode("solve")));
-    let start = [rounds, goes_on, right - right, right, right, square];
+    let start = [rounds, goes_on, right.zeros(), right, right, square];
     let [x, _, _, _] = graph.ops("Loop", &start, &[body]);
     x
 }
