@@ -4,19 +4,22 @@ use burn::tensor::Device;
 
 use crate::error::{Error, Result};
 
-/// The devices this build can open: the processor, and the GPU backends it was compiled with.
-pub const NAMES: &[&str] = &[
-    "cpu",
+type Open = fn() -> Device;
+
+/// The devices this build can open, by name: the processor, and the GPU backends it was compiled
+/// with.
+const DEVICES: &[(&str, Open)] = &[
+    ("cpu", cpu),
     #[cfg(feature = "cuda")]
-    "cuda",
+    ("cuda", || Device::cuda(burn::tensor::DeviceIndex::Default)),
     #[cfg(feature = "metal")]
-    "metal",
+    ("metal", || Device::metal(burn::tensor::DeviceKind::default())),
     #[cfg(feature = "rocm")]
-    "rocm",
+    ("rocm", || Device::rocm(burn::tensor::DeviceIndex::Default)),
     #[cfg(feature = "vulkan")]
-    "vulkan",
+    ("vulkan", || Device::vulkan(burn::tensor::DeviceKind::default())),
     #[cfg(feature = "wgpu")]
-    "wgpu",
+    ("wgpu", || Device::wgpu(burn::tensor::DeviceKind::default())),
 ];
 
 /// The processor, which is the reference device.
@@ -31,22 +34,13 @@ pub fn is_cpu(device: &Device) -> bool {
 
 /// Opens the device a user asked for.
 pub fn open(name: &str) -> Result<Device> {
-    match name {
-        "cpu" => Ok(cpu()),
-        #[cfg(feature = "cuda")]
-        "cuda" => Ok(Device::cuda(burn::tensor::DeviceIndex::Default)),
-        #[cfg(feature = "metal")]
-        "metal" => Ok(Device::metal(burn::tensor::DeviceKind::default())),
-        #[cfg(feature = "rocm")]
-        "rocm" => Ok(Device::rocm(burn::tensor::DeviceIndex::Default)),
-        #[cfg(feature = "vulkan")]
-        "vulkan" => Ok(Device::vulkan(burn::tensor::DeviceKind::default())),
-        #[cfg(feature = "wgpu")]
-        "wgpu" => Ok(Device::wgpu(burn::tensor::DeviceKind::default())),
-        _ => Err(Error::Setting(vec![format!(
-            "device `{name}` is not in this build, which has: {}; GPU backends are cargo \
-             features, as in `cargo build --release --features cuda`",
-            NAMES.join(", ")
-        )])),
+    if let Some((_, open)) = DEVICES.iter().find(|(known, _)| *known == name) {
+        return Ok(open());
     }
+    let known: Vec<&str> = DEVICES.iter().map(|(known, _)| *known).collect();
+    Err(Error::Setting(vec![format!(
+        "device `{name}` is not in this build, which has: {}; GPU backends are cargo features, as \
+         in `cargo build --release --features cuda`",
+        known.join(", ")
+    )]))
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Weights,
-    graph::{Attribute, Graph, Value},
+    graph::{Attribute, Value},
 };
 use crate::{
     config::{Config, ModelConfig, Stem},
@@ -15,75 +15,67 @@ use crate::{
 };
 
 /// What `layer1` to `layer4` give for normalized images, as they are needed.
-pub(super) fn stages(
-    graph: &mut Graph,
-    images: &Value,
+pub(super) fn stages<'g>(
+    images: Value<'g>,
     config: &ModelConfig,
     weights: &Weights<'_>,
     branch: Branch,
-) -> Result<Vec<Value>> {
-    let mut network = Network { graph, weights, branch };
-    let mut x = network.unit(images, "conv1", "bn1", [2, 1])?;
-    x = network.relu(&x);
+) -> Result<Vec<Value<'g>>> {
+    let network = Network { weights, branch };
+    let mut x = network.unit(images, "conv1", "bn1", [2, 1])?.relu();
     if config.stem == Stem::Deep {
         for (conv, norm) in [("conv2", "bn2"), ("conv3", "bn3")] {
-            x = network.unit(&x, conv, norm, [1, 1])?;
-            x = network.relu(&x);
+            x = network.unit(x, conv, norm, [1, 1])?.relu();
         }
     }
     let ints = |n: i64, count: usize| Attribute::Ints(vec![n; count]);
     let window = [("kernel_shape", ints(3, 2)), ("strides", ints(2, 2)), ("pads", ints(1, 4))];
-    x = network.graph.op("MaxPool", &[&x], &window);
-    let mut given = Vec::new();
-    for (stage, blocks) in block_steps(config).into_iter().enumerate() {
+    x = x.op("MaxPool", &[], &window);
+    let stages = block_steps(config).into_iter().enumerate().map(|(stage, blocks)| {
         for (index, steps) in blocks.into_iter().enumerate() {
-            x = network.block(&x, &format!("layer{}.{index}", stage + 1), steps)?;
+            x = network.block(x, &format!("layer{}.{index}", stage + 1), steps)?;
         }
-        given.push(x.clone());
-    }
-    Ok(given)
+        Ok(x)
+    });
+    stages.collect()
 }
 
 struct Network<'a> {
-    graph: &'a mut Graph,
     weights: &'a Weights<'a>,
     branch: Branch,
 }
 
 impl Network<'_> {
     /// `relu(branch(x) + shortcut(x))`
-    fn block(&mut self, x: &Value, name: &str, steps: BlockSteps) -> Result<Value> {
-        let BlockSteps { stride, dilation, bottleneck } = steps;
+    fn block<'g>(&self, x: Value<'g>, name: &str, steps: BlockSteps) -> Result<Value<'g>> {
         let part = |part: &str| format!("{name}.{part}");
-        let strides = if bottleneck {
-            [[1, 1], [stride, dilation]]
-        } else {
-            [[stride, dilation], [1, dilation]]
-        };
-        let mut y = self.unit(x, &part("conv1"), &part("bn1"), strides[0])?;
-        y = self.relu(&y);
-        y = self.unit(&y, &part("conv2"), &part("bn2"), strides[1])?;
-        if bottleneck {
-            y = self.relu(&y);
-            y = self.unit(&y, &part("conv3"), &part("bn3"), [1, 1])?;
+        let [first, second] = steps.of_units();
+        let mut y = self.unit(x, &part("conv1"), &part("bn1"), first)?.relu();
+        y = self.unit(y, &part("conv2"), &part("bn2"), second)?;
+        if steps.bottleneck {
+            y = self.unit(y.relu(), &part("conv3"), &part("bn3"), [1, 1])?;
         }
         let projection = part("downsample.0");
         let shortcut = if self.weights.arrays.contains_key(&format!("{projection}.weight")) {
-            self.unit(x, &projection, &part("downsample.1"), [stride, 1])?
+            self.unit(x, &projection, &part("downsample.1"), [steps.stride, 1])?
         } else {
-            x.clone()
+            x
         };
-        let sum = self.graph.add(&y, &shortcut);
-        Ok(self.relu(&sum))
+        Ok((y + shortcut).relu())
     }
 
     /// A convolution and its batch norm.
-    fn unit(&mut self, x: &Value, conv: &str, norm: &str, steps: [usize; 2]) -> Result<Value> {
+    fn unit<'g>(
+        &self,
+        x: Value<'g>,
+        conv: &str,
+        norm: &str,
+        steps: [usize; 2],
+    ) -> Result<Value<'g>> {
         let name = format!("{conv}.weight");
         let (array, [_, _, kernel, _]) = self.weights.shaped(&name)?;
-        let weight = self.graph.weight(&name, array);
-        let convolved = self.graph.conv(x, &weight, None, kernel, steps);
-        let statistic = |kind: &str| -> String {
+        let convolved = x.conv(x.graph().weight(&name, array), None, kernel, steps);
+        let statistic = |kind: &str| {
             let own = format!("{norm}.foreground_{kind}");
             let is_own =
                 self.branch == Branch::Foreground && self.weights.arrays.contains_key(&own);
@@ -91,30 +83,22 @@ impl Network<'_> {
         };
         let names =
             [format!("{norm}.weight"), format!("{norm}.bias"), statistic("mean"), statistic("var")];
-        let mut inputs = vec![convolved];
-        for name in names {
-            let array = self.weights.get(&name)?;
-            inputs.push(self.graph.weight(&name, array));
-        }
-        let inputs: Vec<&Value> = inputs.iter().collect();
+        let parameters =
+            names.iter().map(|name| Ok(x.graph().weight(name, self.weights.get(name)?)));
         let epsilon = ("epsilon", Attribute::Float(EPSILON as f32));
-        Ok(self.graph.op("BatchNormalization", &inputs, &[epsilon]))
-    }
-
-    fn relu(&mut self, x: &Value) -> Value {
-        self.graph.op("Relu", &[x], &[])
+        let parameters: Vec<Value<'g>> = parameters.collect::<Result<_>>()?;
+        Ok(convolved.op("BatchNormalization", &parameters, &[epsilon]))
     }
 }
 
 /// The map of each class that a head gives, `[1, 3, H, W]` → `[1, C, h, w]`, and the number C.
-pub(super) fn class_maps(
-    graph: &mut Graph,
-    images: &Value,
+pub(super) fn class_maps<'g>(
+    images: Value<'g>,
     (head, branch): (&str, Branch),
     config: &Config,
     weights: &Weights<'_>,
-) -> Result<(Value, usize)> {
-    let stages = stages(graph, images, &config.model, weights, branch)?;
+) -> Result<(Value<'g>, usize)> {
+    let stages = stages(images, &config.model, weights, branch)?;
     let features = stages.last().expect("a residual network has four stages");
     let maps_per_class = config.pool.maps_per_class;
     let (weight, [maps, channels, _, _]) = weights.shaped(&format!("{head}.weight"))?;
@@ -129,7 +113,8 @@ pub(super) fn class_maps(
         by_class.flat_map(one).collect()
     };
     let classes = maps / maps_per_class;
-    let weight = graph.floats(&[classes, channels, 1, 1], &mean(&weight.values, channels));
-    let bias = graph.floats(&[classes], &mean(&bias.values, 1));
-    Ok((graph.conv(features, &weight, Some(&bias), 1, [1, 1]), classes))
+    let graph = images.graph();
+    let weight = graph.constant(&[classes, channels, 1, 1], &mean(&weight.values, channels));
+    let bias = graph.constant(&[classes], &mean(&bias.values, 1));
+    Ok((features.conv(weight, Some(bias), 1, [1, 1]), classes))
 }

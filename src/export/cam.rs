@@ -2,7 +2,7 @@
 
 use super::{
     Outputs, Weights, backbone,
-    graph::{Attribute, FLOAT, Graph, Value},
+    graph::{Attribute, Kind, Value},
     mask, pooling,
 };
 use crate::{
@@ -12,68 +12,55 @@ use crate::{
     model::{Branch, Rules, wildcat::Pooling},
 };
 
-pub(super) fn graph(
-    graph: &mut Graph,
-    images: &Value,
+pub(super) fn graph<'g>(
+    images: Value<'g>,
     cam: Cam,
     config: &Config,
     weights: &Weights<'_>,
-) -> Result<Outputs> {
-    let size = graph.size(images);
+) -> Result<Outputs<'g>> {
+    let size = images.size();
     let localizer = ("localizer", Branch::Whole);
-    let (maps, classes) = backbone::class_maps(graph, images, localizer, config, weights)?;
+    let (maps, classes) = backbone::class_maps(images, localizer, config, weights)?;
     let scores = match cam {
-        Cam::Average => pooling::mean(graph, &maps),
-        Cam::Max => pooling::max(graph, &maps),
-        Cam::LogSumExp => pooling::log_sum_exp(graph, &maps, config.pool.sharpness),
+        Cam::Average => pooling::reduced(maps, "ReduceMean"),
+        Cam::Max => pooling::reduced(maps, "ReduceMax"),
+        Cam::LogSumExp => pooling::log_sum_exp(maps, config.pool.sharpness),
         Cam::Wildcat => {
             let rule = Pooling { config: &config.pool, counts_evidence_against: true };
-            pooling::wildcat(graph, &maps, &rule)
+            pooling::wildcat(maps, &rule)
         }
     };
-    let probabilities = graph.softmax(&scores);
-    let chosen = chosen(graph, &scores, classes);
+    let probabilities = scores.softmax();
+    let chosen = chosen(scores, classes);
     let rule = Rules::new(config).mask();
     let mask = match config.mask.rule {
-        Decision::Method if classes == 1 => everywhere(graph, images),
-        Decision::Method => {
-            let placed = mask::place(graph, &maps, &size, &rule);
-            highest(graph, &placed, &chosen)
-        }
+        Decision::Method if classes == 1 => everywhere(images),
+        Decision::Method => highest(mask::place(maps, size, &rule), chosen),
         Decision::MinMax => {
-            let belief = graph.cast(&chosen, FLOAT);
-            let evidence = mask::evidence(graph, &belief, &maps, rule.evidence, classes);
-            mask::soft_mask(graph, &evidence, &size, &rule)
+            let belief = chosen.cast(Kind::Float);
+            mask::soft_mask(mask::evidence(belief, maps, rule.evidence, classes), size, &rule)
         }
     };
     Ok(Outputs { mask, probabilities, localizer: None })
 }
 
 /// Which class has the highest score, as true and false `[1, C]`.
-fn chosen(graph: &mut Graph, scores: &Value, classes: usize) -> Value {
-    let best = ("axis", Attribute::Int(1));
-    let best = graph.op("ArgMax", &[scores], &[best, ("keepdims", Attribute::Int(1))]);
+fn chosen(scores: Value<'_>, classes: usize) -> Value<'_> {
+    let along = [("axis", Attribute::Int(1)), ("keepdims", Attribute::Int(1))];
     let all: Vec<i64> = (0..classes as i64).collect();
-    let all = graph.ints(&all);
-    graph.op("Equal", &[&best, &all], &[])
+    scores.op("ArgMax", &[], &along).op("Equal", &[scores.graph().line(&all)], &[])
 }
 
 /// `sigmoid(A_class − max of the others)`
-fn highest(graph: &mut Graph, maps: &Value, chosen: &Value) -> Value {
-    let chosen = graph.reshape(chosen, &[1, -1, 1, 1]);
-    let nothing = graph.float(f64::NEG_INFINITY);
-    let own = graph.op("Where", &[&chosen, maps, &nothing], &[]);
-    let own = graph.reduce("ReduceMax", &own, &[1]);
-    let others = graph.op("Where", &[&chosen, &nothing, maps], &[]);
-    let others = graph.reduce("ReduceMax", &others, &[1]);
-    let apart = graph.sub(&own, &others);
-    graph.op("Sigmoid", &[&apart], &[])
+fn highest<'g>(maps: Value<'g>, chosen: Value<'g>) -> Value<'g> {
+    let chosen = chosen.reshape(&[1, -1, 1, 1]);
+    let nothing = maps.graph().constant(&[], &[f32::NEG_INFINITY]);
+    let own = maps.kept(chosen, nothing);
+    let others = nothing.kept(chosen, maps);
+    (own.reduce("ReduceMax", &[1]) - others.reduce("ReduceMax", &[1])).sigmoid()
 }
 
 /// A mask of ones.
-fn everywhere(graph: &mut Graph, images: &Value) -> Value {
-    let highest = graph.reduce("ReduceMax", images, &[1]);
-    let nothing = graph.sub(&highest, &highest);
-    let one = graph.float(1.0);
-    graph.add(&nothing, &one)
+fn everywhere(images: Value<'_>) -> Value<'_> {
+    images.reduce("ReduceMax", &[1]).zeros() + 1.0
 }

@@ -1,6 +1,6 @@
-//! An ONNX graph in the making: operations on named values.
+//! An ONNX graph in the making: operations on named values, written as expressions.
 
-use std::collections::BTreeSet;
+use std::{cell::RefCell, fmt, ops};
 
 use crate::{model::params::Array, protobuf::Message};
 
@@ -8,14 +8,14 @@ use crate::{model::params::Array, protobuf::Message};
 const OPERATORS: i64 = 18;
 const FORMAT: i64 = 8;
 
-/// Types of tensors, as ONNX numbers them.
-pub(super) const FLOAT: i64 = 1;
-pub(super) const INT: i64 = 7;
-pub(super) const BOOL: i64 = 9;
-pub(super) const DOUBLE: i64 = 11;
-
-/// The name of a value.
-pub(super) type Value = String;
+/// What a tensor holds, as ONNX numbers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Float = 1,
+    Int = 7,
+    Bool = 9,
+    Double = 11,
+}
 
 /// An attribute of an operation.
 #[derive(Debug, Clone)]
@@ -29,6 +29,9 @@ pub(super) enum Attribute {
 
 use Attribute::{Float, Int, Ints, Text};
 
+/// Attributes by name.
+pub(super) type Attributes<'a> = &'a [(&'a str, Attribute)];
+
 /// A side of a tensor.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Side {
@@ -41,15 +44,41 @@ pub(super) enum Side {
 /// Operations, constants, and what goes in and comes out.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
+    content: RefCell<Content>,
+    /// What names of values begin with, so that those of an inner graph are its own.
+    prefix: &'static str,
+}
+
+#[derive(Debug, Default)]
+struct Content {
     nodes: Vec<Message>,
     constants: Vec<Message>,
     inputs: Vec<Message>,
     outputs: Vec<Message>,
-    /// Constants by the name that they were given.
-    named: BTreeSet<String>,
-    count: usize,
-    /// What names of values begin with, so that those of an inner graph are its own.
-    prefix: &'static str,
+    /// The name of each value.
+    names: Vec<String>,
+}
+
+/// What an operation gives, or the graph is given.
+#[derive(Clone, Copy)]
+pub(super) struct Value<'g> {
+    graph: &'g Graph,
+    /// Place of its name; none for an input that an operation is to do without.
+    name: Option<usize>,
+    kind: Kind,
+}
+
+impl fmt::Debug for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?}", self.name(), self.kind)
+    }
+}
+
+/// A number that constants are made of.
+pub(super) trait Element: Copy {
+    const KIND: Kind;
+
+    fn write(self, bytes: &mut Vec<u8>);
 }
 
 impl Graph {
@@ -58,114 +87,106 @@ impl Graph {
         Self { prefix, ..Self::default() }
     }
 
-    fn fresh(&mut self) -> Value {
-        self.count += 1;
-        format!("{}v{}", self.prefix, self.count)
+    fn value(&self, name: String, kind: Kind) -> Value<'_> {
+        let names = &mut self.content.borrow_mut().names;
+        names.push(name);
+        Value { graph: self, name: Some(names.len() - 1), kind }
+    }
+
+    fn fresh(&self, kind: Kind) -> Value<'_> {
+        let count = self.content.borrow().names.len();
+        self.value(format!("{}v{count}", self.prefix), kind)
+    }
+
+    /// A value of the graph around this one.
+    pub(super) fn outer(&self, value: Value<'_>) -> Value<'_> {
+        self.value(value.name(), value.kind)
     }
 
     /// Adds an operation with one result.
-    pub(super) fn op(
-        &mut self,
+    pub(super) fn op<'g>(
+        &'g self,
         kind: &str,
-        inputs: &[&Value],
-        attributes: &[(&str, Attribute)],
-    ) -> Value {
+        inputs: &[Value<'g>],
+        attributes: Attributes<'_>,
+    ) -> Value<'g> {
         let [output] = self.ops(kind, inputs, attributes);
         output
     }
 
     /// Adds an operation with several results.
-    pub(super) fn ops<const N: usize>(
-        &mut self,
+    pub(super) fn ops<'g, const N: usize>(
+        &'g self,
         kind: &str,
-        inputs: &[&Value],
-        attributes: &[(&str, Attribute)],
-    ) -> [Value; N] {
-        let outputs = std::array::from_fn(|_| self.fresh());
-        let inputs = inputs.iter().fold(Message::new(), |node, input| node.text(1, input));
-        let node = outputs.iter().fold(inputs, |node, output| node.text(2, output)).text(4, kind);
-        let node = attributes
-            .iter()
-            .fold(node, |node, (name, value)| node.message(5, &value.encode(name)));
-        self.nodes.push(node);
+        inputs: &[Value<'g>],
+        attributes: Attributes<'_>,
+    ) -> [Value<'g>; N] {
+        let result = match kind {
+            "Shape" | "ArgMax" | "ArgMin" => Kind::Int,
+            "Equal" | "Greater" | "GreaterOrEqual" | "Less" | "And" => Kind::Bool,
+            "Where" => inputs[1].kind,
+            "Loop" => inputs[2].kind,
+            _ => inputs[0].kind,
+        };
+        let outputs = std::array::from_fn(|_| self.fresh(result));
+        let node = inputs.iter().fold(Message::new(), |node, input| node.text(1, &input.name()));
+        let node = outputs.iter().fold(node, |node, output| node.text(2, &output.name()));
+        let attributes = attributes.iter().map(|(name, value)| value.encode(name));
+        let node = attributes.fold(node.text(4, kind), |node, value| node.message(5, &value));
+        self.content.borrow_mut().nodes.push(node);
         outputs
     }
 
     /// A weight under its own name; one that is there already is shared.
-    pub(super) fn weight(&mut self, name: &str, array: &Array) -> Value {
-        if self.named.insert(name.to_owned()) {
-            let bytes = array.values.iter().flat_map(|value| value.to_le_bytes()).collect();
-            self.constant(name, FLOAT, &array.shape, bytes);
+    pub(super) fn weight(&self, name: &str, array: &Array) -> Value<'_> {
+        let is_new = !self.content.borrow().names.iter().any(|known| known == name);
+        let weight = self.value(name.to_owned(), Kind::Float);
+        if is_new {
+            weight.hold(&array.shape, &array.values);
         }
-        name.to_owned()
+        weight
     }
 
-    /// A constant of single precision.
-    pub(super) fn floats(&mut self, shape: &[usize], values: &[f32]) -> Value {
-        let name = self.fresh();
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.constant(&name, FLOAT, shape, bytes);
-        name
-    }
-
-    /// A constant of double precision.
-    pub(super) fn doubles(&mut self, shape: &[usize], values: &[f64]) -> Value {
-        let name = self.fresh();
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.constant(&name, DOUBLE, shape, bytes);
-        name
+    /// A constant.
+    pub(super) fn constant<T: Element>(&self, shape: &[usize], values: &[T]) -> Value<'_> {
+        let constant = self.fresh(T::KIND);
+        constant.hold(shape, values);
+        constant
     }
 
     /// A constant line of integers.
-    pub(super) fn ints(&mut self, values: &[i64]) -> Value {
-        let name = self.fresh();
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.constant(&name, INT, &[values.len()], bytes);
-        name
-    }
-
-    /// A single number of single precision.
-    pub(super) fn float(&mut self, value: f64) -> Value {
-        self.floats(&[], &[value as f32])
-    }
-
-    /// A single number of double precision.
-    pub(super) fn double(&mut self, value: f64) -> Value {
-        self.doubles(&[], &[value])
-    }
-
-    fn constant(&mut self, name: &str, kind: i64, shape: &[usize], bytes: Vec<u8>) {
-        let sides = shape.iter().fold(Message::new(), |tensor, &side| tensor.int(1, side as i64));
-        self.constants.push(sides.int(2, kind).text(8, name).bytes(9, &bytes));
+    pub(super) fn line(&self, values: &[i64]) -> Value<'_> {
+        self.constant(&[values.len()], values)
     }
 
     /// Declares what is given.
-    pub(super) fn input(&mut self, name: &str, kind: i64, shape: &[Side]) -> Value {
-        self.inputs.push(declared(name, kind, shape));
-        name.to_owned()
+    pub(super) fn input(&self, name: &str, kind: Kind, shape: &[Side]) -> Value<'_> {
+        self.content.borrow_mut().inputs.push(declared(name, kind, shape));
+        self.value(name.to_owned(), kind)
     }
 
     /// Declares what comes out, under a name of its own.
-    pub(super) fn output(&mut self, name: &str, value: &Value, kind: i64, shape: &[Side]) {
-        let node = Message::new().text(1, value).text(2, name).text(4, "Identity");
-        self.nodes.push(node);
-        self.outputs.push(declared(name, kind, shape));
+    pub(super) fn output(&self, name: &str, value: Value<'_>, shape: &[Side]) {
+        let node = Message::new().text(1, &value.name()).text(2, name).text(4, "Identity");
+        let mut content = self.content.borrow_mut();
+        content.nodes.push(node);
+        content.outputs.push(declared(name, value.kind, shape));
     }
 
     /// The graph, to be part of a model or of an operation.
     pub(super) fn encode(self, name: &str) -> Message {
+        let Content { nodes, constants, inputs, outputs, .. } = self.content.into_inner();
         Message::new()
-            .messages(1, &self.nodes)
+            .messages(1, &nodes)
             .text(2, name)
-            .messages(5, &self.constants)
-            .messages(11, &self.inputs)
-            .messages(12, &self.outputs)
+            .messages(5, &constants)
+            .messages(11, &inputs)
+            .messages(12, &outputs)
     }
 
     /// A model of this graph, with notes beside it.
     pub(super) fn model(self, notes: &[(&str, String)]) -> Vec<u8> {
-        let note =
-            |(key, value): &(&str, String)| Message::new().text(1, key).text(2, value.as_str());
+        let note = |(key, value): &(&str, String)| Message::new().text(1, key).text(2, value);
         let notes: Vec<Message> = notes.iter().map(note).collect();
         Message::new()
             .int(1, FORMAT)
@@ -178,109 +199,199 @@ impl Graph {
     }
 }
 
-/// What is done often, by name.
-impl Graph {
-    pub(super) fn add(&mut self, a: &Value, b: &Value) -> Value {
-        self.op("Add", &[a, b], &[])
+/// What stands on the right of an operation: a value, or a number of the type on its left.
+pub(super) trait Operand<'g> {
+    fn beside(self, left: Value<'g>) -> Value<'g>;
+}
+
+impl<'g> Operand<'g> for Value<'g> {
+    fn beside(self, _: Self) -> Self {
+        self
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty => $kind:ident),*) => {
+        $(impl Element for $number {
+            const KIND: Kind = Kind::$kind;
+
+            fn write(self, bytes: &mut Vec<u8>) {
+                bytes.extend(self.to_le_bytes());
+            }
+        }
+
+        impl<'g> Operand<'g> for $number {
+            fn beside(self, left: Value<'g>) -> Value<'g> {
+                match left.kind {
+                    Kind::Float => left.graph.constant(&[], &[self as f32]),
+                    Kind::Double => left.graph.constant(&[], &[self as f64]),
+                    Kind::Int | Kind::Bool => left.graph.constant(&[], &[self as i64]),
+                }
+            }
+        })*
+    };
+}
+
+numbers! { f32 => Float, f64 => Double, i64 => Int }
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $kind:literal),*) => {
+        $(impl<'g, T: Operand<'g>> ops::$trait<T> for Value<'g> {
+            type Output = Self;
+
+            fn $method(self, right: T) -> Self {
+                self.op($kind, &[right.beside(self)], &[])
+            }
+        })*
+    };
+}
+
+operators! { Add add "Add", Sub sub "Sub", Mul mul "Mul", Div div "Div" }
+
+impl<'g> ops::Sub<Value<'g>> for f64 {
+    type Output = Value<'g>;
+
+    fn sub(self, right: Value<'g>) -> Value<'g> {
+        self.beside(right) - right
+    }
+}
+
+/// Operations on one value, and on two.
+macro_rules! named {
+    ($($one:ident $kind:literal),*; $($two:ident $kind2:literal),*) => {
+        impl<'g> Value<'g> {
+            $(pub(super) fn $one(self) -> Self {
+                self.op($kind, &[], &[])
+            })*
+
+            $(pub(super) fn $two(self, right: impl Operand<'g>) -> Self {
+                self.op($kind2, &[right.beside(self)], &[])
+            })*
+        }
+    };
+}
+
+named! {
+    exp "Exp", floor "Floor", log "Log", relu "Relu", round "Round", shape "Shape",
+    sigmoid "Sigmoid", sqrt "Sqrt", transpose "Transpose";
+    and "And", greater "Greater", less "Less", matmul "MatMul", max "Max", min "Min",
+    modulo "Mod", not_below "GreaterOrEqual"
+}
+
+impl<'g> Value<'g> {
+    fn name(self) -> String {
+        let name = self.name.map(|name| self.graph.content.borrow().names[name].clone());
+        name.unwrap_or_default()
     }
 
-    pub(super) fn sub(&mut self, a: &Value, b: &Value) -> Value {
-        self.op("Sub", &[a, b], &[])
+    /// Makes it a constant.
+    fn hold<T: Element>(self, shape: &[usize], values: &[T]) {
+        let mut bytes = Vec::with_capacity(size_of_val(values));
+        values.iter().for_each(|value| value.write(&mut bytes));
+        let sides = shape.iter().fold(Message::new(), |tensor, &side| tensor.int(1, side as i64));
+        let tensor = sides.int(2, T::KIND as i64).text(8, &self.name()).bytes(9, &bytes);
+        self.graph.content.borrow_mut().constants.push(tensor);
     }
 
-    pub(super) fn mul(&mut self, a: &Value, b: &Value) -> Value {
-        self.op("Mul", &[a, b], &[])
+    /// An operation on this value and others.
+    pub(super) fn op(self, kind: &str, others: &[Self], attributes: Attributes<'_>) -> Self {
+        self.graph.op(kind, &[&[self], others].concat(), attributes)
     }
 
-    pub(super) fn div(&mut self, a: &Value, b: &Value) -> Value {
-        self.op("Div", &[a, b], &[])
+    pub(super) fn graph(self) -> &'g Graph {
+        self.graph
     }
 
-    pub(super) fn matmul(&mut self, a: &Value, b: &Value) -> Value {
-        self.op("MatMul", &[a, b], &[])
+    /// Zeros of the same shape.
+    pub(super) fn zeros(self) -> Self {
+        self.op("Sub", &[self], &[])
     }
 
-    pub(super) fn cast(&mut self, a: &Value, kind: i64) -> Value {
-        self.op("Cast", &[a], &[("to", Int(kind))])
+    pub(super) fn cast(self, kind: Kind) -> Self {
+        Self { kind, ..self.op("Cast", &[], &[("to", Int(kind as i64))]) }
     }
 
-    pub(super) fn reshape(&mut self, a: &Value, shape: &[i64]) -> Value {
-        let shape = self.ints(shape);
-        self.op("Reshape", &[a, &shape], &[])
+    pub(super) fn reshape(self, shape: &[i64]) -> Self {
+        self.op("Reshape", &[self.graph.line(shape)], &[])
     }
 
     /// A reduction, such as `ReduceSum`, along axes that stay with length 1.
-    pub(super) fn reduce(&mut self, kind: &str, a: &Value, axes: &[i64]) -> Value {
-        let axes = self.ints(axes);
-        self.op(kind, &[a, &axes], &[("keepdims", Int(1))])
+    pub(super) fn reduce(self, kind: &str, axes: &[i64]) -> Self {
+        self.op(kind, &[self.graph.line(axes)], &[("keepdims", Int(1))])
     }
 
-    pub(super) fn softmax(&mut self, a: &Value) -> Value {
-        self.op("Softmax", &[a], &[("axis", Int(1))])
+    pub(super) fn softmax(self) -> Self {
+        self.op("Softmax", &[], &[("axis", Int(1))])
+    }
+
+    /// This value where a condition holds, another where it does not.
+    pub(super) fn kept(self, condition: Self, otherwise: impl Operand<'g>) -> Self {
+        condition.op("Where", &[self, otherwise.beside(self)], &[])
+    }
+
+    pub(super) fn clip(self, low: impl Operand<'g>, high: impl Operand<'g>) -> Self {
+        self.op("Clip", &[low.beside(self), high.beside(self)], &[])
     }
 
     /// Part of an axis, from a place on and before another.
-    pub(super) fn slice(&mut self, a: &Value, from: &Value, to: &Value, axes: &[i64]) -> Value {
-        let axes = self.ints(axes);
-        self.op("Slice", &[a, from, to, &axes], &[])
+    pub(super) fn slice(self, from: Self, to: Self, axes: &[i64]) -> Self {
+        self.op("Slice", &[from, to, self.graph.line(axes)], &[])
     }
 
     /// Height and width of `[1, C, H, W]`, as a line of two integers.
-    pub(super) fn size(&mut self, a: &Value) -> Value {
-        self.op("Shape", &[a], &[("start", Int(2)), ("end", Int(4))])
+    pub(super) fn size(self) -> Self {
+        self.sides(2, 4)
+    }
+
+    /// Lengths of some axes, as a line of integers.
+    pub(super) fn sides(self, start: i64, end: i64) -> Self {
+        self.op("Shape", &[], &[("start", Int(start)), ("end", Int(end))])
     }
 
     /// The number of cells of `[1, C, H, W]`, as a line of one integer.
-    pub(super) fn cells(&mut self, a: &Value) -> Value {
-        let size = self.size(a);
-        self.reduce("ReduceProd", &size, &[0])
+    pub(super) fn cells(self) -> Self {
+        self.size().reduce("ReduceProd", &[0])
     }
 
     /// `[1, C, h, w]` → `[1, C, n]`
-    pub(super) fn flat(&mut self, maps: &Value) -> Value {
-        self.reshape(maps, &[0, 0, -1])
+    pub(super) fn flat(self) -> Self {
+        self.reshape(&[0, 0, -1])
     }
 
     /// The highest (or lowest) `k` of the last axis; `k` is a line of one integer.
-    pub(super) fn top(&mut self, a: &Value, k: &Value, highest: bool) -> Value {
+    pub(super) fn top(self, k: Self, highest: bool) -> Self {
         let highest = ("largest", Int(i64::from(highest)));
-        let [values, _] = self.ops("TopK", &[a, k], &[("axis", Int(-1)), highest]);
+        let [values, _] = self.graph.ops("TopK", &[self, k], &[("axis", Int(-1)), highest]);
         values
     }
 
-    /// A convolution of `[out, in, k, k]` weights, padded so that stride alone decides the size.
+    /// A convolution by `[out, in, k, k]` weights, padded so that stride alone decides the size.
     pub(super) fn conv(
-        &mut self,
-        x: &Value,
-        weight: &Value,
-        bias: Option<&Value>,
+        self,
+        weight: Self,
+        bias: Option<Self>,
         kernel: usize,
         [stride, dilation]: [usize; 2],
-    ) -> Value {
+    ) -> Self {
         let two = |n: usize| Ints(vec![n as i64; 2]);
         let padding = Ints(vec![(dilation * (kernel / 2)) as i64; 4]);
-        let inputs: Vec<&Value> = [x, weight].into_iter().chain(bias).collect();
+        let inputs: Vec<Self> = [weight].into_iter().chain(bias).collect();
         let steps = [("strides", two(stride)), ("dilations", two(dilation)), ("pads", padding)];
         self.op("Conv", &inputs, &steps)
     }
 
     /// Bilinear interpolation to a height and width; `how` says which places correspond.
-    pub(super) fn resize(&mut self, x: &Value, size: &Value, how: &'static str) -> Value {
-        let leading = self.op("Shape", &[x], &[("start", Int(0)), ("end", Int(2))]);
-        let sizes = self.op("Concat", &[&leading, size], &[("axis", Int(0))]);
-        let none = String::new();
-        self.op("Resize", &[x, &none, &none, &sizes], &interpolation(how))
+    pub(super) fn resize(self, size: Self, how: &'static str) -> Self {
+        let sizes = self.sides(0, 2).op("Concat", &[size], &[("axis", Int(0))]);
+        let none = Self { name: None, ..self };
+        self.op("Resize", &[none, none, sizes], &interpolation(how))
     }
 
     /// Bilinear interpolation at every `1/scale` of a cell, from the first one on.
-    pub(super) fn enlarge(&mut self, x: &Value, scale: usize) -> Value {
-        let scales = self.floats(&[4], &[1.0, 1.0, scale as f32, scale as f32]);
-        let none = String::new();
-        self.op("Resize", &[x, &none, &scales], &interpolation("asymmetric"))
-    }
-
-    pub(super) fn clip(&mut self, x: &Value, low: &Value, high: &Value) -> Value {
-        self.op("Clip", &[x, low, high], &[])
+    pub(super) fn enlarge(self, scale: usize) -> Self {
+        let scales = self.graph.constant(&[4], &[1.0, 1.0, scale as f32, scale as f32]);
+        let none = Self { name: None, ..self };
+        self.op("Resize", &[none, scales], &interpolation("asymmetric"))
     }
 }
 
@@ -304,15 +415,12 @@ impl Attribute {
 }
 
 /// A value with its type and shape.
-fn declared(name: &str, kind: i64, shape: &[Side]) -> Message {
-    let sides: Vec<Message> = shape
-        .iter()
-        .map(|side| match side {
-            Side::Fixed(length) => Message::new().int(1, *length as i64),
-            Side::Free(name) => Message::new().text(2, name),
-        })
-        .collect();
-    let shape = Message::new().messages(1, &sides);
-    let tensor = Message::new().int(1, kind).message(2, &shape);
+fn declared(name: &str, kind: Kind, shape: &[Side]) -> Message {
+    let sides = shape.iter().map(|side| match side {
+        Side::Fixed(length) => Message::new().int(1, *length as i64),
+        Side::Free(name) => Message::new().text(2, name),
+    });
+    let shape = Message::new().messages(1, &sides.collect::<Vec<_>>());
+    let tensor = Message::new().int(1, kind as i64).message(2, &shape);
     Message::new().text(1, name).message(2, &Message::new().message(1, &tensor))
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Outputs, Weights, backbone,
-    graph::{DOUBLE, Graph, INT, Value},
+    graph::{Kind, Value},
     mask, pooling,
 };
 use crate::{
@@ -11,38 +11,27 @@ use crate::{
     model::{Branch, Rules},
 };
 
-pub(super) fn graph(
-    graph: &mut Graph,
-    images: &Value,
+pub(super) fn graph<'g>(
+    images: Value<'g>,
     config: &Config,
     weights: &Weights<'_>,
-) -> Result<Outputs> {
+) -> Result<Outputs<'g>> {
     let rules = Rules::new(config);
-    let size = graph.size(images);
+    let (size, rule) = (images.size(), rules.mask());
     let head = ("localizer", Branch::Whole);
-    let (localizer, classes) = backbone::class_maps(graph, images, head, config, weights)?;
-    let scores = pooling::wildcat(graph, &localizer, &rules.pooling());
-    let belief = graph.softmax(&scores);
-    let rule = rules.mask();
-    let evidence = mask::evidence(graph, &belief, &localizer, rule.evidence, classes);
-    let mask = mask::soft_mask(graph, &evidence, &size, &rule);
+    let (maps, classes) = backbone::class_maps(images, head, config, weights)?;
+    let belief = pooling::wildcat(maps, &rules.pooling()).softmax();
+    let evidence = mask::evidence(belief, maps, rule.evidence, classes);
+    let mask = mask::soft_mask(evidence, size, &rule);
 
-    let foreground = graph.mul(images, &mask);
-    let smaller = classifier_size(graph, &size, config.model.classifier_scale);
-    let seen = graph.resize(&foreground, &smaller, "align_corners");
+    let shown = (images * mask).resize(smaller(size, config), "align_corners");
     let head = ("classifier", Branch::Foreground);
-    let (classifier, _) = backbone::class_maps(graph, &seen, head, config, weights)?;
-    let scores = pooling::wildcat(graph, &classifier, &rules.pooling());
-    let probabilities = graph.softmax(&scores);
+    let (maps, _) = backbone::class_maps(shown, head, config, weights)?;
+    let probabilities = pooling::wildcat(maps, &rules.pooling()).softmax();
     Ok(Outputs { mask, probabilities, localizer: Some(belief) })
 }
 
 /// The size of the classifier's input, rounded down and at least 1.
-fn classifier_size(graph: &mut Graph, size: &Value, scale: f64) -> Value {
-    let exact = graph.cast(size, DOUBLE);
-    let scale = graph.double(scale);
-    let scaled = graph.mul(&exact, &scale);
-    let whole = graph.cast(&scaled, INT);
-    let one = graph.ints(&[1]);
-    graph.op("Max", &[&whole, &one], &[])
+fn smaller<'g>(size: Value<'g>, config: &Config) -> Value<'g> {
+    (size.cast(Kind::Double) * config.model.classifier_scale).cast(Kind::Int).max(1.0)
 }

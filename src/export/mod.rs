@@ -19,7 +19,7 @@ mod probe;
 
 use std::path::Path;
 
-use self::graph::{FLOAT, Graph, Side, Value};
+use self::graph::{Graph, Kind, Side, Value};
 use crate::{
     config::{Config, Views},
     error::{Error, Result},
@@ -32,13 +32,13 @@ use crate::{
 };
 
 /// What a graph gives.
-struct Outputs {
+struct Outputs<'g> {
     /// `[1, 1, H, W]`
-    mask: Value,
+    mask: Value<'g>,
     /// `[1, C]`
-    probabilities: Value,
+    probabilities: Value<'g>,
     /// By the localizer, where that is another one, `[1, C]`.
-    localizer: Option<Value>,
+    localizer: Option<Value<'g>>,
 }
 
 /// The ONNX file of a run's best weights.
@@ -86,23 +86,22 @@ fn cam_of(method: &str) -> Option<Cam> {
 }
 
 fn encode(config: &Config, weights: &Weights<'_>, note: &WeightsNote) -> Result<Vec<u8>> {
-    let mut graph = Graph::default();
+    let graph = Graph::default();
     let (height, width) = (Side::Free("height"), Side::Free("width"));
     let [one, classes] = [1, note.classes.len()].map(Side::Fixed);
-    let image = graph.input("image", FLOAT, &[one, Side::Fixed(3), height, width]);
+    let image = graph.input("image", Kind::Float, &[one, Side::Fixed(3), height, width]);
     let (mean, spread) = config.preprocess.normalization.mean_std();
-    let (mean, spread) = (graph.floats(&[1, 3, 1, 1], &mean), graph.floats(&[1, 3, 1, 1], &spread));
-    let centred = graph.sub(&image, &mean);
-    let input = graph.div(&centred, &spread);
+    let [mean, spread] = [mean, spread].map(|values| graph.constant(&[1, 3, 1, 1], &values));
+    let input = (image - mean) / spread;
     let found = match cam_of(&config.method) {
-        Some(cam) => cam::graph(&mut graph, &input, cam, config, weights)?,
-        None if config.method == "minmax" => minmax::graph(&mut graph, &input, config, weights)?,
-        None => probe::graph(&mut graph, &input, config, weights)?,
+        Some(cam) => cam::graph(input, cam, config, weights)?,
+        None if config.method == "minmax" => minmax::graph(input, config, weights)?,
+        None => probe::graph(input, config, weights)?,
     };
-    graph.output("mask", &found.mask, FLOAT, &[one, one, height, width]);
-    graph.output("probabilities", &found.probabilities, FLOAT, &[one, classes]);
-    if let Some(localizer) = &found.localizer {
-        graph.output("localizer_probabilities", localizer, FLOAT, &[one, classes]);
+    graph.output("mask", found.mask, &[one, one, height, width]);
+    graph.output("probabilities", found.probabilities, &[one, classes]);
+    if let Some(localizer) = found.localizer {
+        graph.output("localizer_probabilities", localizer, &[one, classes]);
     }
     Ok(graph.model(&notes(config, note)))
 }

@@ -1,72 +1,42 @@
 //! From class maps to scores, `[1, C, h, w]` → `[1, C]`.
 
-use super::graph::{DOUBLE, FLOAT, Graph, INT, Value};
+use super::graph::{Kind, Value};
 use crate::{
     config::{Cells, PoolConfig},
     model::wildcat::Pooling,
 };
 
-pub(super) fn mean(graph: &mut Graph, maps: &Value) -> Value {
-    let pooled = graph.reduce("ReduceMean", maps, &[2, 3]);
-    graph.reshape(&pooled, &[1, -1])
-}
-
-pub(super) fn max(graph: &mut Graph, maps: &Value) -> Value {
-    let pooled = graph.reduce("ReduceMax", maps, &[2, 3]);
-    graph.reshape(&pooled, &[1, -1])
+/// A reduction of each map, such as `ReduceMean`.
+pub(super) fn reduced<'g>(maps: Value<'g>, kind: &str) -> Value<'g> {
+    maps.reduce(kind, &[2, 3]).reshape(&[1, -1])
 }
 
 /// `1/r · ln(1/n Σ exp(r A))`
-pub(super) fn log_sum_exp(graph: &mut Graph, maps: &Value, sharpness: f64) -> Value {
-    let highest = graph.reduce("ReduceMax", maps, &[2, 3]);
-    let sharpness = graph.float(sharpness);
-    let below = graph.sub(maps, &highest);
-    let scaled = graph.mul(&below, &sharpness);
-    let raised = graph.op("Exp", &[&scaled], &[]);
-    let mean = graph.reduce("ReduceMean", &raised, &[2, 3]);
-    let logarithm = graph.op("Log", &[&mean], &[]);
-    let soft = graph.div(&logarithm, &sharpness);
-    let pooled = graph.add(&soft, &highest);
-    graph.reshape(&pooled, &[1, -1])
+pub(super) fn log_sum_exp(maps: Value<'_>, sharpness: f64) -> Value<'_> {
+    let highest = maps.reduce("ReduceMax", &[2, 3]);
+    let mean = ((maps - highest) * sharpness).exp().reduce("ReduceMean", &[2, 3]);
+    (mean.log() / sharpness + highest).reshape(&[1, -1])
 }
 
 /// The mean of the highest cells, and of the lowest ones if they count.
-pub(super) fn wildcat(graph: &mut Graph, maps: &Value, rule: &Pooling<'_>) -> Value {
+pub(super) fn wildcat<'g>(maps: Value<'g>, rule: &Pooling<'_>) -> Value<'g> {
     let PoolConfig { top, bottom, bottom_weight, .. } = *rule.config;
-    let both = rule.counts_evidence_against && bottom_weight != 0.0;
-    let highest = mean_of(graph, maps, top, true);
-    if !both {
+    let highest = mean_of(maps, top, true);
+    if !rule.counts_evidence_against || bottom_weight == 0.0 {
         return highest;
     }
-    let lowest = mean_of(graph, maps, bottom, false);
-    let weight = graph.float(bottom_weight);
-    let against = graph.mul(&lowest, &weight);
-    let sum = graph.add(&highest, &against);
-    let half = graph.float(0.5);
-    graph.mul(&sum, &half)
+    (highest + mean_of(maps, bottom, false) * bottom_weight) * 0.5
 }
 
 /// The mean of so many cells, the highest or the lowest.
-fn mean_of(graph: &mut Graph, maps: &Value, cells: Cells, highest: bool) -> Value {
-    let all = graph.cells(maps);
-    let one = graph.ints(&[1]);
+fn mean_of(maps: Value<'_>, cells: Cells, highest: bool) -> Value<'_> {
+    let all = maps.cells();
     let wanted = match cells {
-        Cells::Count(count) => graph.ints(&[count as i64]),
-        Cells::Fraction(share) => {
-            // In double precision and with halves to even, as pooling counts them.
-            let share = graph.doubles(&[1], &[share]);
-            let exact = graph.cast(&all, DOUBLE);
-            let exact = graph.mul(&exact, &share);
-            let rounded = graph.op("Round", &[&exact], &[]);
-            graph.cast(&rounded, INT)
-        }
+        Cells::Count(count) => maps.graph().line(&[count as i64]),
+        // In double precision and with halves to even, as pooling counts them.
+        Cells::Fraction(share) => (all.cast(Kind::Double) * share).round().cast(Kind::Int),
     };
-    let wanted = graph.op("Max", &[&wanted, &one], &[]);
-    let wanted = graph.op("Min", &[&wanted, &all], &[]);
-    let flat = graph.flat(maps);
-    let found = graph.top(&flat, &wanted, highest);
-    let sum = graph.reduce("ReduceSum", &found, &[2]);
-    let count = graph.cast(&wanted, FLOAT);
-    let mean = graph.div(&sum, &count);
-    graph.reshape(&mean, &[1, -1])
+    let wanted = wanted.max(1.0).min(all);
+    let sum = maps.flat().top(wanted, highest).reduce("ReduceSum", &[2]);
+    (sum / wanted.cast(Kind::Float)).reshape(&[1, -1])
 }

@@ -7,7 +7,7 @@ mod edges;
 use self::{cut::cut, discriminant::log_odds};
 use super::{
     Outputs, Weights, backbone,
-    graph::{Attribute, Graph, Value},
+    graph::{Attribute, Value},
 };
 use crate::{
     config::{Config, Refinement, Stage},
@@ -17,61 +17,48 @@ use crate::{
     stats::CutRule,
 };
 
-pub(super) fn graph(
-    graph: &mut Graph,
-    images: &Value,
+pub(super) fn graph<'g>(
+    images: Value<'g>,
     config: &Config,
     weights: &Weights<'_>,
-) -> Result<Outputs> {
+) -> Result<Outputs<'g>> {
     let settings = &config.probe;
-    let size = graph.size(images);
-    let grid = rounded_up(graph, &size, STRIDE);
-    let given = backbone::stages(graph, images, &undilated(&config.model), weights, Branch::Whole)?;
-    let of = |stages: &[Stage]| -> Vec<(Stage, &Value)> {
-        Stage::ALL.into_iter().zip(&given).filter(|(stage, _)| stages.contains(stage)).collect()
+    let size = images.size();
+    let grid = rounded_up(size, STRIDE);
+    let given = backbone::stages(images, &undilated(&config.model), weights, Branch::Whole)?;
+    let of = |stages: &[Stage]| -> Vec<(Stage, Value<'g>)> {
+        let given = Stage::ALL.into_iter().zip(given.iter().copied());
+        given.filter(|(stage, _)| stages.contains(stage)).collect()
     };
-    let cells = projected(graph, &of(&settings.mask_stages), &grid, weights)?;
-    let logits = students(graph, &cells, weights)?;
-    let logits = smooth(graph, &logits, settings.smoothing);
+    let cells = projected(&of(&settings.mask_stages), grid, weights)?;
+    let logits = smooth(students(cells, weights)?, settings.smoothing);
 
     // What the image itself makes of the students' guess.
-    let guess = graph.op("Sigmoid", &[&logits], &[]);
-    let (low, high) = (graph.float(DOUBT.into()), graph.float(f64::from(1.0 - DOUBT)));
-    let guess = graph.clip(&guess, &low, &high);
-    let own = log_odds(graph, &cells, &guess, dimensions(weights)?);
-    let own = smooth(graph, &own, settings.smoothing);
+    let guess = logits.sigmoid().clip(DOUBT, 1.0 - DOUBT);
+    let own = smooth(log_odds(cells, guess, dimensions(weights)?), settings.smoothing);
     let share = settings.own_image as f32;
-    let (own_share, rest) = (graph.float(share.into()), graph.float(f64::from(1.0 - share)));
-    let (own, logits) = (graph.mul(&own, &own_share), graph.mul(&logits, &rest));
-    let scores = graph.add(&logits, &own);
+    let scores = logits * (1.0 - share) + own * share;
 
     let beta = weights.get(&format!("probe.{BETA}"))?.values[0].into();
     let rule = match weights.arrays.get(&format!("probe.{ALPHA}")) {
         Some(alpha) => CutRule { beta, alpha: alpha.values[0].into() },
         None => CutRule::halfway(beta),
     };
-    let middle = cut(graph, &scores, rule);
-    let mut above = graph.sub(&scores, &middle);
-    let shown = graph.op("Sigmoid", &[&above], &[]);
+    let mut above = scores - cut(scores, rule);
+    let shown = above.sigmoid();
     if settings.refine == Refinement::Edges {
-        above = edges::snap(graph, images, &shown);
+        above = edges::snap(images, shown);
     }
-    let placed = graph.resize(&above, &size, "half_pixel");
-    let mask = graph.op("Sigmoid", &[&placed], &[]);
+    let mask = above.resize(size, "half_pixel").sigmoid();
 
     let masked = weights.arrays.get(&format!("probe.{MASKED}"));
-    let shown = masked.is_some_and(|masked| masked.values[0] > 0.5).then_some(&shown);
-    let descriptor = descriptor(graph, &of(&settings.class_stages), &grid, shown);
+    let shown = masked.is_some_and(|masked| masked.values[0] > 0.5).then_some(shown);
+    let descriptor = descriptor(&of(&settings.class_stages), grid, shown);
     let (weight, [classes, width]) = weights.shaped("probe.classifier.weight")?;
-    let by_feature: Vec<f32> = (0..width)
-        .flat_map(|feature| (0..classes).map(move |class| class * width + feature))
-        .map(|index| weight.values[index])
-        .collect();
-    let weight = graph.floats(&[width, classes], &by_feature);
-    let bias = graph.floats(&[classes], &weights.get("probe.classifier.bias")?.values);
-    let products = graph.matmul(&descriptor, &weight);
-    let class_scores = graph.add(&products, &bias);
-    let probabilities = graph.softmax(&class_scores);
+    let bias = &weights.get("probe.classifier.bias")?.values;
+    let weight = images.graph().constant(&[classes, width], &weight.values).transpose();
+    let bias = images.graph().constant(&[classes], bias);
+    let probabilities = (descriptor.matmul(weight) + bias).softmax();
     Ok(Outputs { mask, probabilities, localizer: None })
 }
 
@@ -82,36 +69,29 @@ fn dimensions(weights: &Weights<'_>) -> Result<usize> {
 }
 
 /// `⌈a / n⌉` of integers.
-fn rounded_up(graph: &mut Graph, a: &Value, n: usize) -> Value {
-    let (n, less) = (graph.ints(&[n as i64]), graph.ints(&[n as i64 - 1]));
-    let more = graph.add(a, &less);
-    graph.div(&more, &n)
+fn rounded_up(a: Value<'_>, n: usize) -> Value<'_> {
+    (a + (n as i64 - 1)) / n as i64
 }
 
 /// Projected vectors on the common grid, `[1, D, h, w]`: each stage projected at its own
 /// resolution, then interpolated.
-fn projected(
-    graph: &mut Graph,
-    stages: &[(Stage, &Value)],
-    grid: &Value,
+fn projected<'g>(
+    stages: &[(Stage, Value<'g>)],
+    grid: Value<'g>,
     weights: &Weights<'_>,
-) -> Result<Value> {
+) -> Result<Value<'g>> {
+    let graph = grid.graph();
     let (matrix, [dimensions, width]) = weights.shaped("probe.projection.weight")?;
     let offset = weights.get("probe.projection.bias")?;
-    let mut sum = graph.floats(&[1, dimensions, 1, 1], &offset.values);
+    let mut sum = graph.constant(&[1, dimensions, 1, 1], &offset.values);
     let mut from = 0;
-    for (stage, map) in stages {
-        let channels = channels(*stage, weights)?;
-        let part: Vec<f32> = matrix
-            .values
-            .chunks_exact(width)
-            .flat_map(|row| row[from..from + channels].iter().copied())
-            .collect();
+    for &(stage, map) in stages {
+        let channels = channels(stage, weights)?;
+        let rows = matrix.values.chunks_exact(width);
+        let part: Vec<f32> = rows.flat_map(|row| &row[from..from + channels]).copied().collect();
         from += channels;
-        let weight = graph.floats(&[dimensions, channels, 1, 1], &part);
-        let projected = graph.conv(map, &weight, None, 1, [1, 1]);
-        let placed = graph.resize(&projected, grid, "half_pixel");
-        sum = graph.add(&sum, &placed);
+        let weight = graph.constant(&[dimensions, channels, 1, 1], &part);
+        sum = sum + map.conv(weight, None, 1, [1, 1]).resize(grid, "half_pixel");
     }
     Ok(sum)
 }
@@ -125,101 +105,65 @@ fn channels(stage: Stage, weights: &Weights<'_>) -> Result<usize> {
 }
 
 /// The mean logit of all students, `[1, D, h, w]` → `[1, 1, h, w]`.
-fn students(graph: &mut Graph, cells: &Value, weights: &Weights<'_>) -> Result<Value> {
-    let mut logits: Vec<Value> = Vec::new();
-    loop {
-        let name = |part: &str| format!("probe.student.{}.{part}", logits.len());
-        if !logits.is_empty() && !weights.arrays.contains_key(&name("hidden.weight")) {
-            break;
-        }
-        let mut x = cells.clone();
-        for layer in ["hidden", "output"] {
-            let (weight, [outputs, inputs]) = weights.shaped(&name(&format!("{layer}.weight")))?;
-            let bias = weights.get(&name(&format!("{layer}.bias")))?;
-            let weight = graph.floats(&[outputs, inputs, 1, 1], &weight.values);
-            let bias = graph.floats(&[outputs], &bias.values);
-            x = graph.conv(&x, &weight, Some(&bias), 1, [1, 1]);
-            if layer == "hidden" {
-                x = graph.op("Relu", &[&x], &[]);
-            }
-        }
-        logits.push(x);
-    }
-    Ok(graph.op("Mean", &logits.iter().collect::<Vec<_>>(), &[]))
+fn students<'g>(cells: Value<'g>, weights: &Weights<'_>) -> Result<Value<'g>> {
+    let student = |index: usize| {
+        let layer = |x: Value<'g>, layer: &str| {
+            let name = |part: &str| format!("probe.student.{index}.{layer}.{part}");
+            let (weight, [outputs, inputs]) = weights.shaped(&name("weight"))?;
+            let bias = weights.get(&name("bias"))?;
+            let weight = x.graph().constant(&[outputs, inputs, 1, 1], &weight.values);
+            let bias = x.graph().constant(&[outputs], &bias.values);
+            Ok(x.conv(weight, Some(bias), 1, [1, 1]))
+        };
+        layer(layer(cells, "hidden")?.relu(), "output")
+    };
+    let first = student(0)?;
+    let others = (1..)
+        .take_while(|i| weights.arrays.contains_key(&format!("probe.student.{i}.hidden.weight")));
+    let others: Vec<Value<'g>> = others.map(student).collect::<Result<_>>()?;
+    Ok(first.op("Mean", &others, &[]))
 }
 
 /// A map smoothed by a Gaussian, along rows and then columns; borders mirror the map.
-fn smooth(graph: &mut Graph, map: &Value, sigma: f64) -> Value {
+fn smooth(map: Value<'_>, sigma: f64) -> Value<'_> {
     let half = kernel(sigma);
-    let reach = half.len() - 1;
+    let reach = half.len() as i64 - 1;
     if reach == 0 {
-        return map.clone();
+        return map;
     }
+    let graph = map.graph();
     let whole: Vec<f32> = half.iter().rev().chain(&half[1..]).copied().collect();
-    let mut smoothed = map.clone();
+    let mut smoothed = map;
     for (axis, shape) in [(3, [1, 1, 1, whole.len()]), (2, [1, 1, whole.len(), 1])] {
-        let length = graph.op(
-            "Shape",
-            &[&smoothed],
-            &[("start", Attribute::Int(axis)), ("end", Attribute::Int(axis + 1))],
-        );
+        let length = smoothed.sides(axis, axis + 1).reshape(&[]);
         // … c b a | a b c d | d c b …, as often as the kernel reaches over.
-        let length = graph.reshape(&length, &[]);
-        let reach = graph.ints(&[reach as i64]);
-        let reach = graph.reshape(&reach, &[]);
-        let before = graph.op("Neg", &[&reach], &[]);
-        let after = graph.add(&length, &reach);
-        let one = graph.ints(&[1]);
-        let one = graph.reshape(&one, &[]);
-        let places = graph.op("Range", &[&before, &after, &one], &[]);
-        let twice = graph.add(&length, &length);
-        let folded = graph.op("Mod", &[&places, &twice], &[]);
-        let last = graph.sub(&twice, &one);
-        let mirrored = graph.sub(&last, &folded);
-        let places = graph.op("Min", &[&folded, &mirrored], &[]);
-        let longer = graph.op("Gather", &[&smoothed, &places], &[("axis", Attribute::Int(axis))]);
-        let kernel = graph.floats(&shape, &whole);
-        smoothed = graph.op("Conv", &[&longer, &kernel], &[]);
+        let (before, one) = (graph.constant(&[], &[-reach]), graph.constant(&[], &[1_i64]));
+        let twice = length + length;
+        let folded = before.op("Range", &[length + reach, one], &[]).modulo(twice);
+        let places = folded.min(twice - one - folded);
+        let longer = smoothed.op("Gather", &[places], &[("axis", Attribute::Int(axis))]);
+        smoothed = longer.op("Conv", &[graph.constant(&shape, &whole)], &[]);
     }
     smoothed
 }
 
 /// The mean of each channel and of its highest twentieth, stage by stage, `[1, features]`; of what
 /// a mask `[1, 1, h, w]` shows, if there is one.
-fn descriptor(
-    graph: &mut Graph,
-    stages: &[(Stage, &Value)],
-    grid: &Value,
-    mask: Option<&Value>,
-) -> Value {
-    let mut parts = Vec::new();
-    for (stage, map) in stages {
-        let mut flat = graph.flat(map);
-        let mut shown = None;
-        if let Some(mask) = mask {
-            let size = graph.size(map);
-            let mask = graph.resize(mask, &size, "half_pixel");
-            let mask = graph.flat(&mask);
-            flat = graph.mul(&flat, &mask);
-            shown = Some(graph.reduce("ReduceMean", &mask, &[2]));
-        }
-        let stride = graph.ints(&[STRIDE as i64]);
-        let pixels = graph.mul(grid, &stride);
-        let sides = rounded_up(graph, &pixels, 4 << stage.index());
-        let cells = graph.reduce("ReduceProd", &sides, &[0]);
-        let (share, one) = (graph.ints(&[HIGHEST as i64]), graph.ints(&[1]));
-        let most = graph.div(&cells, &share);
-        let most = graph.op("Max", &[&most, &one], &[]);
-        let highest = graph.top(&flat, &most, true);
-        let mut mean = graph.reduce("ReduceMean", &flat, &[2]);
-        if let Some(shown) = shown {
-            mean = graph.div(&mean, &shown);
-        }
-        let highest = graph.reduce("ReduceMean", &highest, &[2]);
-        for part in [mean, highest] {
-            parts.push(graph.reshape(&part, &[1, -1]));
-        }
-    }
-    let parts: Vec<&Value> = parts.iter().collect();
-    graph.op("Concat", &parts, &[("axis", Attribute::Int(1))])
+fn descriptor<'g>(
+    stages: &[(Stage, Value<'g>)],
+    grid: Value<'g>,
+    mask: Option<Value<'g>>,
+) -> Value<'g> {
+    let parts = stages.iter().flat_map(|&(stage, map)| {
+        let mask = mask.map(|mask| mask.resize(map.size(), "half_pixel").flat());
+        let flat = mask.map_or(map.flat(), |mask| map.flat() * mask);
+        let sides = rounded_up(grid * STRIDE as i64, 4 << stage.index());
+        let cells = sides.reduce("ReduceProd", &[0]);
+        let highest = flat.top((cells / HIGHEST as i64).max(1_i64), true);
+        let mean = flat.reduce("ReduceMean", &[2]);
+        let mean = mask.map_or(mean, |mask| mean / mask.reduce("ReduceMean", &[2]));
+        [mean, highest.reduce("ReduceMean", &[2])].map(|part| part.reshape(&[1, -1]))
+    });
+    let parts: Vec<Value<'g>> = parts.collect();
+    grid.graph().op("Concat", &parts, &[("axis", Attribute::Int(1))])
 }

@@ -97,19 +97,14 @@ impl Conv {
     pub fn new(
         [input, output]: [usize; 2],
         kernel: usize,
-        stride: usize,
-        dilation: usize,
+        [stride, dilation]: [usize; 2],
+        kernels: Kernels,
         device: &Device,
     ) -> Self {
         // `Tensor::zeros` would write them; these pages stay untouched until weights are known.
         let zeros = vec![0.0; output * input * kernel * kernel];
         let weight = Param::from_tensor(tensor(zeros, [output, input, kernel, kernel], device));
-        Self { weight, stride, dilation, kernels: Kernels::Fused, packed: Packed::default() }
-    }
-
-    /// The same convolution, computed by other kernels.
-    pub fn with_kernels(self, kernels: Kernels) -> Self {
-        Self { kernels, ..self }
+        Self { weight, stride, dilation, kernels, packed: Packed::default() }
     }
 
     /// Convolves and normalizes by operations that every device has.
@@ -252,7 +247,8 @@ mod tests {
             let mut size = [9_usize, 11];
             let mut units = Vec::new();
             for &([input, output], kernel, stride, dilation) in shapes {
-                let mut conv = Conv::new([input, output], kernel, stride, dilation, &device);
+                let (channels, steps) = ([input, output], [stride, dilation]);
+                let mut conv = Conv::new(channels, kernel, steps, Kernels::Fused, &device);
                 let weight = draw.tensor([output, input, kernel, kernel], &device);
                 conv.weight = Param::from_tensor(weight);
                 let mut norm = BatchNorm::new(output, false, &device);

@@ -71,6 +71,14 @@ pub(crate) struct BlockSteps {
     pub(crate) bottleneck: bool,
 }
 
+impl BlockSteps {
+    /// Stride and dilation of the block's first and second convolution.
+    pub(crate) fn of_units(self) -> [[usize; 2]; 2] {
+        let Self { stride, dilation, bottleneck } = self;
+        if bottleneck { [[1, 1], [stride, dilation]] } else { [[stride, dilation], [1, dilation]] }
+    }
+}
+
 /// The blocks of each stage, strides turned into dilation once the output stride is reached.
 pub(crate) fn block_steps(config: &ModelConfig) -> [Vec<BlockSteps>; 4] {
     let Architecture { blocks, bottleneck, .. } = Architecture::of(config.backbone);
@@ -92,11 +100,11 @@ pub(crate) fn block_steps(config: &ModelConfig) -> [Vec<BlockSteps>; 4] {
 fn unit(
     channels: [usize; 2],
     kernel: usize,
-    [stride, dilation]: [usize; 2],
+    steps: [usize; 2],
     config: &ModelConfig,
     device: &Device,
 ) -> (Conv, BatchNorm) {
-    let conv = Conv::new(channels, kernel, stride, dilation, device).with_kernels(config.kernels);
+    let conv = Conv::new(channels, kernel, steps, config.kernels, device);
     let separate = config.statistics == Statistics::Separate;
     (conv, BatchNorm::new(channels[1], separate, device))
 }
@@ -229,16 +237,15 @@ impl Block {
     /// `channels` are those that go in, within, and out.
     fn new(
         [input, planes, output]: [usize; 3],
-        BlockSteps { stride, dilation, bottleneck }: BlockSteps,
+        steps: BlockSteps,
         config: &ModelConfig,
         device: &Device,
     ) -> Self {
         let unit = |channels, kernel, steps| unit(channels, kernel, steps, config, device);
-        let ((conv1, bn1), (conv2, bn2)) = if bottleneck {
-            (unit([input, planes], 1, [1, 1]), unit([planes, planes], 3, [stride, dilation]))
-        } else {
-            (unit([input, planes], 3, [stride, dilation]), unit([planes, planes], 3, [1, dilation]))
-        };
+        let BlockSteps { stride, bottleneck, .. } = steps;
+        let [first, second] = steps.of_units();
+        let (conv1, bn1) = unit([input, planes], if bottleneck { 1 } else { 3 }, first);
+        let (conv2, bn2) = unit([planes, planes], 3, second);
         let (conv3, bn3) = bottleneck.then(|| unit([planes, output], 1, [1, 1])).unzip();
         let projected = stride != 1 || input != output;
         let downsample = projected.then(|| unit([input, output], 1, [stride, 1]));

@@ -23,7 +23,7 @@ use super::{
     resnet::Activations,
     wildcat::Head,
 };
-use crate::config::{Config, UnetConfig};
+use crate::config::{Config, Kernels, UnetConfig};
 
 /// A fully convolutional network that labels pixels as background or foreground.
 #[derive(Module, Debug)]
@@ -94,7 +94,7 @@ impl Unet {
 impl Double {
     fn new(from: usize, to: usize, stride: usize, device: &Device) -> Self {
         let unit = |from, stride| Unit {
-            conv: Conv::new([from, to], 3, stride, 1, device),
+            conv: Conv::new([from, to], 3, [stride, 1], Kernels::Fused, device),
             norm: BatchNorm::new(to, false, device),
         };
         Self { first: unit(from, stride), second: unit(to, 1) }

@@ -97,12 +97,12 @@ pub struct Noted<T> {
 pub fn read_with_note<T: DeserializeOwned>(path: &Path) -> Result<Noted<T>> {
     let file = SafetensorsFile::open(path)?;
     let note = from_note(path, file.note.clone())?;
-    Ok(Noted { arrays: file.arrays()?, note, verified: file.seal.is_some() })
+    Ok(Noted { arrays: file.arrays()?, note, verified: file.checksums.is_some() })
 }
 
 /// Reads what [`encode`] noted, unverified and without the tensors.
 ///
-/// A file of a newer version may be sealed in another way, and still tells its version.
+/// A file of a newer version may keep its checksums in another way, and still tells its version.
 pub fn read_note<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let (header, _) = read_header(path)?;
     let note = noted(&header).map_err(|error| broken(path, &error))?;
@@ -157,13 +157,13 @@ pub(crate) fn encode_some_in_half(
     let sums = bytes.iter().map(|(name, .., sum)| ((*name).clone(), sum.clone())).collect();
     let shapes =
         bytes.iter().map(|(name, array, dtype, ..)| (name.as_str(), *dtype, &*array.shape));
-    let seal = Seal::new(&note, sums, shapes);
+    let checksums = Checksums::new(&note, sums, shapes);
     let views = bytes.iter().map(|(name, array, dtype, bytes, _)| {
         let view = TensorView::new(*dtype, array.shape.clone(), bytes);
         (*name, view.expect("an array has as many values as its shape says"))
     });
-    let sealed = serde_json::to_string(&Sealed { note: &note, sha256: &seal });
-    let metadata = HashMap::from([(METADATA_KEY.to_owned(), sealed.expect("plain data"))]);
+    let metadata = serde_json::to_string(&NoteWithChecksums { note: &note, sha256: &checksums });
+    let metadata = HashMap::from([(METADATA_KEY.to_owned(), metadata.expect("plain data"))]);
     let file = safetensors::serialize(views, Some(metadata));
     file.expect("names and shapes are valid")
 }
@@ -228,22 +228,22 @@ fn our_name(name: &str) -> String {
 
 /// A note and the checksums of the file, as the metadata keeps them.
 #[derive(Serialize)]
-struct Sealed<'a> {
+struct NoteWithChecksums<'a> {
     note: &'a Value,
-    sha256: &'a Seal,
+    sha256: &'a Checksums,
 }
 
 /// Checksums of a file that pinpoint wrote.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Seal {
+struct Checksums {
     /// Of the note, and of every tensor's name, type, shape and checksum.
     whole: String,
     /// Of the bytes of each tensor.
     tensors: BTreeMap<String, String>,
 }
 
-impl Seal {
-    /// The seal of a note and of tensors, which come in the order of their names.
+impl Checksums {
+    /// Of a note and of tensors, which come in the order of their names.
     fn new<'a>(
         note: &Value,
         tensors: BTreeMap<String, String>,
@@ -266,7 +266,7 @@ struct SafetensorsFile<'a> {
     /// What pinpoint noted, if it wrote the file.
     note: Option<Value>,
     /// Its checksums; older versions wrote none.
-    seal: Option<Seal>,
+    checksums: Option<Checksums>,
     /// Where the first tensor starts.
     start: u64,
 }
@@ -274,8 +274,8 @@ struct SafetensorsFile<'a> {
 impl<'a> SafetensorsFile<'a> {
     fn open(path: &'a Path) -> Result<Self> {
         let (header, start) = read_header(path)?;
-        let (note, seal) = unsealed(&header).map_err(|error| broken(path, &error))?;
-        Ok(Self { path, header, note, seal, start })
+        let (note, checksums) = checked_note(&header).map_err(|error| broken(path, &error))?;
+        Ok(Self { path, header, note, checksums, start })
     }
 
     /// Reads the tensors, several at a time and without a copy of the file beside them.
@@ -308,7 +308,7 @@ impl<'a> SafetensorsFile<'a> {
         file.seek(SeekFrom::Start(self.start + start as u64))?;
         let mut values = Vec::with_capacity(info.shape.iter().product());
         let mut block = [0; BLOCK];
-        let mut digest = self.seal.is_some().then(Digest::default);
+        let mut digest = self.checksums.is_some().then(Digest::default);
         for from in (start..end).step_by(BLOCK) {
             let block = &mut block[..BLOCK.min(end - from)];
             file.read_exact(block)?;
@@ -317,7 +317,7 @@ impl<'a> SafetensorsFile<'a> {
                 digest.add(block);
             }
         }
-        let expected = self.seal.as_ref().and_then(|seal| seal.tensors.get(name));
+        let expected = self.checksums.as_ref().and_then(|checksums| checksums.tensors.get(name));
         if digest.is_some_and(|digest| Some(&digest.hex()) != expected) {
             let problem = format!("the content of `{name}` is not what was written");
             return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
@@ -354,20 +354,21 @@ fn noted(header: &Metadata) -> Result<Option<Value>, String> {
 }
 
 /// The note and the checksums in a header, of which the checksum of the whole is checked.
-fn unsealed(header: &Metadata) -> Result<(Option<Value>, Option<Seal>), String> {
+fn checked_note(header: &Metadata) -> Result<(Option<Value>, Option<Checksums>), String> {
     let Some(mut value) = noted(header)? else { return Ok((None, None)) };
     // Older versions wrote the note alone, and none of their notes has this part.
     let Some(note) = value.get_mut("note").map(Value::take) else {
         return Ok((Some(value), None));
     };
-    let seal = value.get_mut("sha256").map(Value::take).unwrap_or_default();
-    let seal: Seal = serde_json::from_value(seal).map_err(|_| "its checksums are missing")?;
+    let checksums = value.get_mut("sha256").map(Value::take).unwrap_or_default();
+    let checksums: Checksums =
+        serde_json::from_value(checksums).map_err(|_| "its checksums are missing")?;
     let tensors: BTreeMap<String, &TensorInfo> = header.tensors().into_iter().collect();
     let shapes = tensors.iter().map(|(name, info)| (name.as_str(), info.dtype, &*info.shape));
-    if Seal::new(&note, seal.tensors.clone(), shapes).whole != seal.whole {
+    if Checksums::new(&note, checksums.tensors.clone(), shapes).whole != checksums.whole {
         return Err("its header is not what was written".to_owned());
     }
-    Ok((Some(note), Some(seal)))
+    Ok((Some(note), Some(checksums)))
 }
 
 fn read_pytorch(path: &Path) -> Result<Arrays> {

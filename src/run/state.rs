@@ -122,7 +122,7 @@ pub struct Best {
 }
 
 /// One epoch, as `metrics.jsonl` and `metrics.csv` keep it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EpochRecord {
     /// Counted from 0.
     pub epoch: usize,

@@ -95,18 +95,13 @@ pub(super) fn fit(
     };
 
     let record = EpochRecord {
-        epoch: 0,
-        learning_rate: 0.0,
-        loss_localizer: 0.0,
-        loss_foreground: None,
-        loss_background: None,
         train_error,
         localizer_passes: 1.0,
         valid_error: valid.map(|found| found.error),
-        valid_localizer_error: None,
         valid_loss: valid.map(|found| found.loss),
         best: true,
         seconds: started.elapsed().as_secs_f64(),
+        ..EpochRecord::default()
     };
     position.best = valid.map(|Validation { error, loss, .. }| Best { epoch: 0, error, loss });
     position.epoch = 1;

@@ -1,6 +1,5 @@
 //! Two-dimensional convolution, forward and backward.
 
-mod backward_data;
 mod backward_weights;
 mod epilogue;
 mod forward;
@@ -13,10 +12,9 @@ mod tile;
 mod winograd;
 
 pub use self::{
-    backward_data::backward_data,
     backward_weights::backward_weights,
     epilogue::Epilogue,
-    forward::{forward, forward_with_moments},
+    forward::{backward_data, forward, forward_with_moments},
     pack::{Algorithm, PackedWeights},
     shape::{Conv, Filter, ShapeError},
 };

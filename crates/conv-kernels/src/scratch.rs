@@ -4,29 +4,26 @@
 
 use std::{
     cell::RefCell,
-    mem::{self, MaybeUninit},
+    mem,
     ops::{Deref, DerefMut},
-    slice,
 };
 
-/// Floats on a cache line: buffers start on a line of their own.
-const LINE: usize = 16;
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line([f32; LINE]);
-
-/// Whole cache lines of floats.
-#[derive(Clone, Default)]
-pub(crate) struct AlignedFloats(Vec<Line>);
+/// Floats that begin on a cache line of their own.
+#[derive(Default)]
+pub(crate) struct AlignedFloats {
+    memory: Vec<f32>,
+    start: usize,
+    len: usize,
+}
 
 impl AlignedFloats {
-    /// At least `len` zeros.
     pub(crate) fn zeroed(len: usize) -> Self {
-        let lines: Box<[MaybeUninit<Line>]> = Box::new_zeroed_slice(len.div_ceil(LINE));
-        // SAFETY: `Line` is floats, and zero bytes are the float zero. The macro `vec!` would write
-        // them once more over memory that the system hands out cleared.
-        Self(unsafe { lines.assume_init() }.into_vec())
+        let memory = vec![0.0; len + LINE / size_of::<f32>()];
+        let start = memory.as_ptr().align_offset(LINE);
+        Self { memory, start, len }
     }
 }
 
@@ -35,16 +32,14 @@ impl Deref for AlignedFloats {
 
     #[inline(always)]
     fn deref(&self) -> &[f32] {
-        // SAFETY: `Line` is `LINE` floats without padding.
-        unsafe { slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * LINE) }
+        &self.memory[self.start..][..self.len]
     }
 }
 
 impl DerefMut for AlignedFloats {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [f32] {
-        // SAFETY: as above.
-        unsafe { slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), self.0.len() * LINE) }
+        &mut self.memory[self.start..][..self.len]
     }
 }
 
@@ -53,18 +48,16 @@ thread_local! {
 }
 
 /// Floats on loan, handed back when dropped.
-pub(crate) struct Floats {
-    memory: AlignedFloats,
-    len: usize,
-}
+pub(crate) struct Floats(AlignedFloats);
 
 /// Lends `len` floats of unknown value.
 pub(crate) fn floats(len: usize) -> Floats {
-    let mut memory = POOL.with_borrow_mut(Vec::pop).unwrap_or_default();
-    if memory.len() < len {
-        memory.0.resize(len.div_ceil(LINE), Line([0.0; LINE]));
+    let mut floats = POOL.with_borrow_mut(Vec::pop).unwrap_or_default();
+    if floats.start + len > floats.memory.len() {
+        floats = AlignedFloats::zeroed(len);
     }
-    Floats { memory, len }
+    floats.len = len;
+    Floats(floats)
 }
 
 impl Deref for Floats {
@@ -72,20 +65,20 @@ impl Deref for Floats {
 
     #[inline(always)]
     fn deref(&self) -> &[f32] {
-        &self.memory[..self.len]
+        &self.0
     }
 }
 
 impl DerefMut for Floats {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [f32] {
-        &mut self.memory[..self.len]
+        &mut self.0
     }
 }
 
 impl Drop for Floats {
     fn drop(&mut self) {
-        POOL.with_borrow_mut(|pool| pool.push(mem::take(&mut self.memory)));
+        POOL.with_borrow_mut(|pool| pool.push(mem::take(&mut self.0)));
     }
 }
 

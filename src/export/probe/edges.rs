@@ -1,141 +1,104 @@
 //! A map snapped to the edges of its image by a guided filter.
 
-use super::super::graph::{Attribute, DOUBLE, FLOAT, Graph, Value};
+use super::super::graph::{Attribute, Kind, Value};
 use crate::method::probe::edges::{CERTAIN, FLATNESS, ONE_COLOUR, RADIUS, ROUNDS, STRIDE};
 
 /// Probabilities `[1, 1, h, w]` snapped to the edges of `[1, 3, H, W]`, as logarithms of odds on
 /// the grid of the colours.
-pub(super) fn snap(graph: &mut Graph, images: &Value, map: &Value) -> Value {
-    let whole = |n: usize, count: usize| Attribute::Ints(vec![n as i64; count]);
-    let cells = [
-        ("kernel_shape", whole(STRIDE, 2)),
-        ("strides", whole(STRIDE, 2)),
-        ("ceil_mode", Attribute::Int(1)),
-    ];
-    let colours = graph.op("AveragePool", &[images], &cells);
-    let grid = graph.size(&colours);
-    let start = graph.resize(map, &grid, "half_pixel");
-    let flatness = flatness(graph, &colours);
-    let around = Surroundings::of(graph, &colours, &flatness);
-    let mut snapped = start.clone();
-    for _ in 0..ROUNDS {
-        snapped = guided(graph, &around, &snapped);
-    }
+pub(super) fn snap<'g>(images: Value<'g>, map: Value<'g>) -> Value<'g> {
+    let side = || Attribute::Ints(vec![STRIDE as i64; 2]);
+    let cells = [("kernel_shape", side()), ("strides", side()), ("ceil_mode", Attribute::Int(1))];
+    let colours = images.op("AveragePool", &[], &cells);
+    let start = map.resize(colours.size(), "half_pixel");
+    let flatness = flatness(colours);
+    let around = Surroundings::of(colours, flatness);
+    let snapped = (0..ROUNDS).fold(start, |map, _| guided(&around, map));
     // An image of one colour has no edges.
-    let least = graph.double(ONE_COLOUR.into());
-    let varies = graph.op("Greater", &[&flatness, &least], &[]);
-    let snapped = graph.op("Where", &[&varies, &snapped, &start], &[]);
-    let (low, high) = (graph.float(CERTAIN.into()), graph.float((1.0 - CERTAIN).into()));
-    let probability = graph.clip(&snapped, &low, &high);
-    let one = graph.float(1.0);
-    let against = graph.sub(&one, &probability);
-    let odds = graph.div(&probability, &against);
-    graph.op("Log", &[&odds], &[])
+    let snapped = snapped.kept(flatness.greater(ONE_COLOUR), start);
+    let probability = snapped.clip(CERTAIN, 1.0 - CERTAIN);
+    (probability / (1.0 - probability)).log()
 }
 
 /// ε: a share of the mean variance of the channels, `[1, 1, 1, 1]`.
-fn flatness(graph: &mut Graph, colours: &Value) -> Value {
-    let colours = graph.cast(colours, DOUBLE);
-    let mean = graph.reduce("ReduceMean", &colours, &[2, 3]);
-    let square = graph.mul(&colours, &colours);
-    let square = graph.reduce("ReduceMean", &square, &[2, 3]);
-    let explained = graph.mul(&mean, &mean);
-    let variance = graph.sub(&square, &explained);
-    let variance = graph.reduce("ReduceMean", &variance, &[1]);
-    let share = graph.double(FLATNESS.into());
-    graph.mul(&variance, &share)
+fn flatness(colours: Value<'_>) -> Value<'_> {
+    let colours = colours.cast(Kind::Double);
+    let mean = colours.reduce("ReduceMean", &[2, 3]);
+    let variance = (colours * colours).reduce("ReduceMean", &[2, 3]) - mean * mean;
+    variance.reduce("ReduceMean", &[1]) * FLATNESS
 }
 
 /// The colours around each cell, which are the same in every round.
-struct Surroundings {
+struct Surroundings<'g> {
     /// I
-    colours: [Value; 3],
+    colours: [Value<'g>; 3],
     /// mean I
-    means: [Value; 3],
+    means: [Value<'g>; 3],
     /// (cov(I) + ε)⁻¹
-    inverse: [[Value; 3]; 3],
+    inverse: [[Value<'g>; 3]; 3],
 }
 
-impl Surroundings {
-    fn of(graph: &mut Graph, colours: &Value, flatness: &Value) -> Self {
-        let colours = [0, 1, 2].map(|channel| part(graph, colours, channel));
-        let [r, g, b] = &colours;
-        let pairs = [(r, r), (r, g), (r, b), (g, g), (g, b), (b, b)];
-        let products = pairs.map(|(one, other)| graph.mul(one, other));
-        let moments: Vec<&Value> = colours.iter().chain(&products).collect();
-        let [r, g, b, rr, rg, rb, gg, gb, bb] = square_means(graph, &moments);
+impl<'g> Surroundings<'g> {
+    fn of(colours: Value<'g>, flatness: Value<'g>) -> Self {
+        let colours = [0, 1, 2].map(|channel| part(colours, channel));
+        let [r, g, b] = colours;
+        let moments = [r, g, b, r * r, r * g, r * b, g * g, g * b, b * b];
+        let [r, g, b, rr, rg, rb, gg, gb, bb] = square_means(&moments);
         // The covariances, with ε on the diagonal.
-        let pairs =
-            [(rr, &r, &r), (rg, &r, &g), (rb, &r, &b), (gg, &g, &g), (gb, &g, &b), (bb, &b, &b)];
-        let [rr, rg, rb, gg, gb, bb] = pairs.map(|(product, one, other)| {
-            let explained = graph.mul(one, other);
-            graph.sub(&product, &explained)
-        });
-        let [rr, gg, bb] = [rr, gg, bb].map(|variance| graph.add(&variance, flatness));
-        let inverse = inverse(graph, [&rr, &rg, &rb, &gg, &gb, &bb]);
+        let inverse = inverse([
+            rr - r * r + flatness,
+            rg - r * g,
+            rb - r * b,
+            gg - g * g + flatness,
+            gb - g * b,
+            bb - b * b + flatness,
+        ]);
         Self { colours, means: [r, g, b], inverse }
     }
 }
 
 /// One round: around each cell the map is a linear function of the colours.
-fn guided(graph: &mut Graph, around: &Surroundings, map: &Value) -> Value {
-    let Surroundings { colours, means, inverse } = around;
-    let products = colours.each_ref().map(|colour| graph.mul(colour, map));
-    let moments: Vec<&Value> = products.iter().chain([map]).collect();
-    let [products @ .., mean]: [Value; 4] = square_means(graph, &moments);
-    let along: [Value; 3] = std::array::from_fn(|channel| {
-        let explained = graph.mul(&means[channel], &mean);
-        graph.sub(&products[channel], &explained)
-    });
-    let slopes = inverse.each_ref().map(|row| dot(graph, row, &along));
-    let explained = dot(graph, &slopes, means);
-    let constant = graph.sub(&mean, &explained);
-    let coefficients = [&slopes[0], &slopes[1], &slopes[2], &constant];
-    let coefficients = coefficients.map(|values| graph.cast(values, FLOAT));
-    let [slopes @ .., constant]: [Value; 4] =
-        square_means(graph, &coefficients.iter().collect::<Vec<_>>());
-    let colours = colours.each_ref().map(|colour| graph.cast(colour, DOUBLE));
-    let along = dot(graph, &slopes, &colours);
-    let snapped = graph.add(&along, &constant);
-    let snapped = graph.cast(&snapped, FLOAT);
-    let (zero, one) = (graph.float(0.0), graph.float(1.0));
-    graph.clip(&snapped, &zero, &one)
+fn guided<'g>(around: &Surroundings<'g>, map: Value<'g>) -> Value<'g> {
+    let Surroundings { colours: [r, g, b], means, inverse } = *around;
+    let [products @ .., mean]: [Value<'g>; 4] = square_means(&[r * map, g * map, b * map, map]);
+    let along: [Value<'g>; 3] =
+        std::array::from_fn(|channel| products[channel] - means[channel] * mean);
+    let slopes = inverse.map(|row| dot(row, along));
+    let [r_slope, g_slope, b_slope] = slopes;
+    let coefficients = [r_slope, g_slope, b_slope, mean - dot(slopes, means)];
+    let coefficients = coefficients.map(|values| values.cast(Kind::Float));
+    let [slopes @ .., constant]: [Value<'g>; 4] = square_means(&coefficients);
+    let colours = [r, g, b].map(|colour| colour.cast(Kind::Double));
+    (dot(slopes, colours) + constant).cast(Kind::Float).clip(0.0, 1.0)
 }
 
 /// The inverse of a symmetric matrix `[aa, ab, ac, bb, bc, cc]`, by its cofactors.
-fn inverse(graph: &mut Graph, [aa, ab, ac, bb, bc, cc]: [&Value; 6]) -> [[Value; 3]; 3] {
-    let mut minor = |a: &Value, b: &Value, c: &Value, d: &Value| {
-        let (ad, bc) = (graph.mul(a, d), graph.mul(b, c));
-        graph.sub(&ad, &bc)
-    };
-    let first = [minor(bb, bc, bc, cc), minor(ac, ab, cc, bc), minor(ab, ac, bb, bc)];
-    let (c11, c12, c22) = (minor(aa, ac, ac, cc), minor(ab, aa, bc, ac), minor(aa, ab, ab, bb));
-    let row = [aa, ab, ac].map(Value::clone);
-    let determinant = dot(graph, &row, &first);
-    let [c00, c01, c02] = first;
-    let rows = [[&c00, &c01, &c02], [&c01, &c11, &c12], [&c02, &c12, &c22]];
-    rows.map(|row| row.map(|cofactor| graph.div(cofactor, &determinant)))
+fn inverse([aa, ab, ac, bb, bc, cc]: [Value<'_>; 6]) -> [[Value<'_>; 3]; 3] {
+    let (c00, c01, c02) = (bb * cc - bc * bc, ac * bc - ab * cc, ab * bc - ac * bb);
+    let (c11, c12, c22) = (aa * cc - ac * ac, ab * ac - aa * bc, aa * bb - ab * ab);
+    let determinant = dot([aa, ab, ac], [c00, c01, c02]);
+    let rows = [[c00, c01, c02], [c01, c11, c12], [c02, c12, c22]];
+    rows.map(|row| row.map(|cofactor| cofactor / determinant))
 }
 
-fn dot(graph: &mut Graph, row: &[Value; 3], column: &[Value; 3]) -> Value {
-    let terms: Vec<Value> = row.iter().zip(column).map(|(a, b)| graph.mul(a, b)).collect();
-    graph.op("Sum", &terms.iter().collect::<Vec<_>>(), &[])
+fn dot<'g>(row: [Value<'g>; 3], column: [Value<'g>; 3]) -> Value<'g> {
+    let [first, others @ ..]: [Value<'g>; 3] = std::array::from_fn(|i| row[i] * column[i]);
+    first.op("Sum", &others, &[])
 }
 
 /// One channel of `[1, C, h, w]`.
-fn part(graph: &mut Graph, values: &Value, channel: i64) -> Value {
-    let (from, to) = (graph.ints(&[channel]), graph.ints(&[channel + 1]));
-    graph.slice(values, &from, &to, &[1])
+fn part(values: Value<'_>, channel: i64) -> Value<'_> {
+    let graph = values.graph();
+    values.slice(graph.line(&[channel]), graph.line(&[channel + 1]), &[1])
 }
 
 /// The mean of the square around each cell, as far as it lies on the grid, in double precision.
-fn square_means<const N: usize>(graph: &mut Graph, values: &[&Value]) -> [Value; N] {
-    let values = graph.op("Concat", values, &[("axis", Attribute::Int(1))]);
+fn square_means<'g, const N: usize>(values: &[Value<'g>; N]) -> [Value<'g>; N] {
+    let (first, others) = values.split_first().expect("there are values");
     let window = [
         ("kernel_shape", Attribute::Ints(vec![2 * RADIUS as i64 + 1; 2])),
         ("pads", Attribute::Ints(vec![RADIUS as i64; 4])),
     ];
-    let means = graph.op("AveragePool", &[&values], &window);
-    let means = graph.cast(&means, DOUBLE);
-    std::array::from_fn(|channel| part(graph, &means, channel as i64))
+    let values = first.op("Concat", others, &[("axis", Attribute::Int(1))]);
+    let means = values.op("AveragePool", &[], &window).cast(Kind::Double);
+    std::array::from_fn(|channel| part(means, channel as i64))
 }

@@ -14,10 +14,16 @@ use super::values;
 /// The prepared weights of one convolution, shared by all copies of it.
 #[derive(Debug, Clone, Default)]
 pub(in crate::model) struct Packed {
-    forward: Arc<Mutex<Slot>>,
-    backward: Arc<Mutex<Slot>>,
+    /// For a forward pass.
+    pub(super) forward: Prepared,
+    /// For the gradient of the input.
+    pub(super) backward: Prepared,
     folded: Arc<Mutex<Vec<Folded>>>,
 }
+
+/// Weights prepared for one direction, and the tensor they were prepared from.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Prepared(Arc<Mutex<Option<(Source, PackedWeights)>>>);
 
 /// A convolution that has taken in the batch norm behind it.
 #[derive(Debug)]
@@ -27,9 +33,6 @@ pub(super) struct Folded {
     pub(super) weights: PackedWeights,
     pub(super) bias: Vec<f32>,
 }
-
-/// Prepared weights, and the tensor they were prepared from.
-type Slot = Option<(Source, PackedWeights)>;
 
 /// Which tensor something was made of.
 ///
@@ -51,27 +54,30 @@ impl Source {
     }
 }
 
+impl Prepared {
+    /// Does `work` with the weights, brought up to date.
+    pub(super) fn with<T>(
+        &self,
+        pack: fn(Isa, &Filter, Algorithm, &[f32]) -> PackedWeights,
+        filter: &Filter,
+        weights: &FlexTensor,
+        work: impl FnOnce(&PackedWeights) -> T,
+    ) -> T {
+        let mut slot = lock(&self.0);
+        // Empty meanwhile, for a panic to leave nothing else.
+        let packed = match slot.take() {
+            Some((source, packed)) if source.is(weights) => packed,
+            Some((_, mut packed)) => {
+                packed.update(values(weights));
+                packed
+            }
+            None => pack(Isa::detect(), filter, Algorithm::frugal(filter), values(weights)),
+        };
+        work(&slot.insert((Source::new(weights), packed)).1)
+    }
+}
+
 impl Packed {
-    /// Does `work` with the weights prepared for a forward pass.
-    pub(super) fn forward<T>(
-        &self,
-        filter: &Filter,
-        weights: &FlexTensor,
-        work: impl FnOnce(&PackedWeights) -> T,
-    ) -> T {
-        work(prepared(&mut lock(&self.forward), weights, filter, PackedWeights::forward))
-    }
-
-    /// Does `work` with the weights prepared for the gradient of the input.
-    pub(super) fn backward<T>(
-        &self,
-        filter: &Filter,
-        weights: &FlexTensor,
-        work: impl FnOnce(&PackedWeights) -> T,
-    ) -> T {
-        work(prepared(&mut lock(&self.backward), weights, filter, PackedWeights::backward_data))
-    }
-
     /// Does `work` with the convolution that has taken in its batch norm.
     ///
     /// `sources` are weights, gamma, beta, mean and variance.
@@ -110,24 +116,6 @@ impl Folded {
             PackedWeights::forward(Isa::detect(), filter, Algorithm::frugal(filter), &weights);
         Self { sources: sources.each_ref().map(Source::new), weights, bias }
     }
-}
-
-/// The weights of a slot, brought up to date; empty meanwhile, for a panic to leave nothing else.
-fn prepared<'a>(
-    slot: &'a mut Slot,
-    weights: &FlexTensor,
-    filter: &Filter,
-    pack: fn(Isa, &Filter, Algorithm, &[f32]) -> PackedWeights,
-) -> &'a PackedWeights {
-    let packed = match slot.take() {
-        Some((source, packed)) if source.is(weights) => packed,
-        Some((_, mut packed)) => {
-            packed.update(values(weights));
-            packed
-        }
-        None => pack(Isa::detect(), filter, Algorithm::frugal(filter), values(weights)),
-    };
-    &slot.insert((Source::new(weights), packed)).1
 }
 
 /// What a panic elsewhere leaves behind names the tensors it was made of, or none.

@@ -4,7 +4,7 @@ use burn::{backend::flex::FlexTensor, tensor::Tensor};
 use conv_kernels::{
     Isa,
     batch_norm::{Activation, BatchNorm, Moments, Sums, backward, normalize},
-    conv::{self, Algorithm, Conv, Epilogue, Filter},
+    conv::{self, Algorithm, Conv, Epilogue, Filter, PackedWeights},
 };
 
 use super::{Packed, across, dims, memory, plain, tensor, values};
@@ -97,7 +97,8 @@ impl Layer {
 
     pub(super) fn convolve(self, input: &[f32]) -> Convolved {
         let mut convolved = memory::take(self.conv.output_len());
-        let statistics = self.packed.forward(self.conv.filter(), &self.weight, |weights| {
+        let (forward, filter) = (&self.packed.forward, self.conv.filter());
+        let statistics = forward.with(PackedWeights::forward, filter, &self.weight, |weights| {
             if let Some(running) = &self.running {
                 conv::forward(&self.conv, weights, input, Epilogue::default(), &mut convolved);
                 let [mean, variance] = running.each_ref().map(|tensor| values(tensor).to_vec());
@@ -161,7 +162,8 @@ impl Differentiated {
     pub(super) fn to_input(&self, add: Option<&[f32]>) -> Vec<f32> {
         let Layer { conv, packed, weight, .. } = &self.layer;
         let mut input = memory::take(conv.input_len());
-        packed.backward(conv.filter(), weight, |weights| {
+        let filter = conv.filter();
+        packed.backward.with(PackedWeights::backward_data, filter, weight, |weights| {
             conv::backward_data(conv, weights, &self.grad, add, &mut input);
         });
         input

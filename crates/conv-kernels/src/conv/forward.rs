@@ -1,10 +1,11 @@
-//! The forward pass.
+//! The passes that read packed weights: forward, and backward to the image, which gathers from the
+//! gradient as the forward pass does from the image.
 
 use rayon::prelude::*;
 
 use super::{
     epilogue::Epilogue,
-    gather::{Gather, Source, Target},
+    gather::{Gather, Images},
     moments::{self, MomentSink},
     pack::{Direction, PackedWeights},
     shape::Conv,
@@ -24,13 +25,9 @@ pub fn forward(
     epilogue: Epilogue<'_>,
     output: &mut [f32],
 ) {
-    check(conv, weights, input, output);
+    check(conv, weights, Direction::Forward, input, output);
     epilogue.check(conv.filter().out_channels, output.len());
-    if weights.uses_winograd(conv) {
-        winograd::Pass::new(conv, weights, input, epilogue).run(output, None);
-    } else {
-        with_gather(conv, weights, input, epilogue, |gather| gather.run(output, None));
-    }
+    with_pass(conv, weights, input, epilogue, |pass| pass.run(output, None));
 }
 
 /// Convolves, and measures each channel of `output` for the batch norm that follows.
@@ -40,55 +37,99 @@ pub fn forward_with_moments(
     input: &[f32],
     output: &mut [f32],
 ) -> Moments {
-    check(conv, weights, input, output);
+    check(conv, weights, Direction::Forward, input, output);
     let channels = conv.filter().out_channels;
-    let padded = channels.next_multiple_of(weights.isa().tile().columns);
-    let none = Epilogue::default();
-    if weights.uses_winograd(conv) {
-        let pass = winograd::Pass::new(conv, weights, input, none);
+    let padded = channels.next_multiple_of(weights.isa.tile().columns);
+    with_pass(conv, weights, input, Epilogue::default(), |pass| {
         let run = |sink: &MomentSink<'_>| pass.run(output, Some(sink));
         moments::collect(channels, padded, &pass.block_pixels(), run)
-    } else {
-        with_gather(conv, weights, input, none, |gather| {
-            let run = |sink: &MomentSink<'_>| gather.run(output, Some(sink));
-            moments::collect(channels, padded, &gather.block_pixels(), run)
-        })
-    }
+    })
 }
 
-fn check(conv: &Conv, weights: &PackedWeights, input: &[f32], output: &[f32]) {
-    assert_eq!(weights.direction(), Direction::Forward, "weights are packed for another pass");
-    assert_eq!(weights.filter(), conv.filter(), "weights belong to another filter");
+/// Turns the gradient of the output into the gradient of the input, adding `add` where given
+/// (the gradient that reaches the same input on another path).
+pub fn backward_data(
+    conv: &Conv,
+    weights: &PackedWeights,
+    grad_output: &[f32],
+    add: Option<&[f32]>,
+    grad_input: &mut [f32],
+) {
+    check(conv, weights, Direction::BackwardData, grad_input, grad_output);
+    let epilogue = Epilogue { residual: add, ..Epilogue::default() };
+    epilogue.check(conv.filter().in_channels, grad_input.len());
+    with_pass(conv, weights, grad_output, epilogue, |pass| pass.run(grad_input, None));
+}
+
+fn check(
+    conv: &Conv,
+    weights: &PackedWeights,
+    direction: Direction,
+    input: &[f32],
+    output: &[f32],
+) {
+    assert_eq!(weights.direction, direction, "weights are packed for another pass");
+    assert_eq!(&weights.filter, conv.filter(), "weights belong to another filter");
     assert_eq!(input.len(), conv.input_len(), "input does not match the convolution");
     assert_eq!(output.len(), conv.output_len(), "output does not match the convolution");
 }
 
-/// Gathers from the input itself, or from its padded copy where taps read whole kernel rows.
-fn with_gather<T>(
+/// A pass by either algorithm.
+enum Pass<'a> {
+    Winograd(winograd::Pass<'a>),
+    Direct(Gather<'a>),
+}
+
+impl Pass<'_> {
+    /// Writes every pixel of `result`; `moments` collects sums of what is written.
+    fn run(&self, result: &mut [f32], moments: Option<&MomentSink<'_>>) {
+        match self {
+            Self::Winograd(pass) => pass.run(result, moments),
+            Self::Direct(gather) => gather.run(result, moments),
+        }
+    }
+
+    /// Pixels written by each block.
+    fn block_pixels(&self) -> Vec<usize> {
+        match self {
+            Self::Winograd(pass) => pass.block_pixels(),
+            Self::Direct(gather) => gather.block_pixels(),
+        }
+    }
+}
+
+/// Prepares the pass that reads `values`; a direct one gathers from them, or from a padded copy
+/// where taps read whole kernel rows.
+fn with_pass<T>(
     conv: &Conv,
     weights: &PackedWeights,
-    input: &[f32],
+    values: &[f32],
     epilogue: Epilogue<'_>,
-    work: impl FnOnce(&Gather<'_>) -> T,
+    work: impl FnOnce(&Pass<'_>) -> T,
 ) -> T {
-    let filter = conv.filter();
-    let (height, width, channels) = (conv.height(), conv.width(), filter.in_channels);
-    let mut source =
-        Source { values: input, height, width, channels, step: filter.stride, run: channels };
-    let target = Target {
-        batch: conv.batch(),
-        height: conv.out_height(),
-        width: conv.out_width(),
-        channels: filter.out_channels,
-        step: 1,
-    };
-    let padded;
-    if filter.reads_rows() {
-        let (height, width) = (height + 2 * filter.padding, width + 2 * filter.padding);
-        padded = pad(conv, input, height, width);
-        source = Source { values: &padded, height, width, run: filter.kernel * channels, ..source };
+    if weights.uses_winograd(conv) {
+        return work(&Pass::Winograd(winograd::Pass::new(conv, weights, values, epilogue)));
     }
-    work(&Gather { weights, source, target, epilogue })
+    let (filter, batch) = (conv.filter(), conv.batch());
+    let (height, width, channels) = (conv.height(), conv.width(), filter.in_channels);
+    let input = Images { height, width, channels, step: filter.stride };
+    let (height, width, channels) = (conv.out_height(), conv.out_width(), filter.out_channels);
+    let output = Images { height, width, channels, step: 1 };
+    let (source, target) = match weights.direction {
+        Direction::Forward => (input, output),
+        Direction::BackwardData => (output, input),
+    };
+    let run = source.channels;
+    let mut gather = Gather { weights, batch, values, source, run, target, epilogue };
+    let padded;
+    if weights.direction == Direction::Forward && filter.reads_rows() {
+        let margin = 2 * filter.padding;
+        let (height, width) = (source.height + margin, source.width + margin);
+        padded = pad(conv, values, height, width);
+        let source = Images { height, width, ..source };
+        gather = Gather { values: &padded, source, run: filter.kernel * run, ..gather };
+    }
+    work(&Pass::Direct(gather))
 }
 
 /// Copies images into the middle of `height` × `width` pixels, else zero.

@@ -30,27 +30,13 @@ const BLOCK_FLOATS: usize = 64 * 1024;
 /// Tasks to aim for, so that small images still occupy many cores.
 const TASKS: usize = 32;
 
-/// Images that taps read from.
+/// Images that are read or written.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
-    pub(super) values: &'a [f32],
+pub(super) struct Images {
     pub(super) height: usize,
     pub(super) width: usize,
     pub(super) channels: usize,
-    /// Source pixels between neighbouring result pixels of a class.
-    pub(super) step: usize,
-    /// Floats that a tap reads from its pixel on.
-    pub(super) run: usize,
-}
-
-/// Images that are written.
-#[derive(Clone, Copy)]
-pub(super) struct Target {
-    pub(super) batch: usize,
-    pub(super) height: usize,
-    pub(super) width: usize,
-    pub(super) channels: usize,
-    /// Pixels between neighbours of a class.
+    /// Pixels between neighbouring result pixels of a class.
     pub(super) step: usize,
 }
 
@@ -65,8 +51,13 @@ struct Grid<'a> {
 /// One pass over a batch.
 pub(super) struct Gather<'a> {
     pub(super) weights: &'a PackedWeights,
-    pub(super) source: Source<'a>,
-    pub(super) target: Target,
+    pub(super) batch: usize,
+    /// Of the images that taps read from.
+    pub(super) values: &'a [f32],
+    pub(super) source: Images,
+    /// Floats that a tap reads from its pixel on.
+    pub(super) run: usize,
+    pub(super) target: Images,
     pub(super) epilogue: Epilogue<'a>,
 }
 
@@ -75,15 +66,15 @@ impl Gather<'_> {
     pub(super) fn run(&self, result: &mut [f32], moments: Option<&MomentSink<'_>>) {
         let result = Shared::new(result);
         let panels = self.weights.panel_count();
-        for grid in self.weights.classes().iter().map(|class| self.grid(class)) {
-            let (pixels, block) = (self.target.batch * grid.rows * grid.columns, self.block());
+        for grid in self.weights.classes.iter().map(|class| self.grid(class)) {
+            let (pixels, block) = (self.batch * grid.rows * grid.columns, self.block());
             let blocks = pixels.div_ceil(block);
             let groups = TASKS.div_ceil(blocks.max(1)).min(panels);
             let group = panels.div_ceil(groups);
             (0..blocks * groups).into_par_iter().with_max_len(1).for_each(|task| {
                 let (index, first_panel) = (task / groups, task % groups * group);
                 let first = index * block;
-                self.weights.isa().run(Block {
+                self.weights.isa.run(Block {
                     gather: self,
                     grid: &grid,
                     first,
@@ -98,21 +89,21 @@ impl Gather<'_> {
 
     /// Pixels of each block, in a pass of a single class.
     pub(super) fn block_pixels(&self) -> Vec<usize> {
-        let pixels = self.target.batch * self.target.height * self.target.width;
+        let pixels = self.batch * self.target.height * self.target.width;
         let block = self.block();
         (0..pixels).step_by(block).map(|first| block.min(pixels - first)).collect()
     }
 
     /// Pixels of a block: whole tiles.
     fn block(&self) -> usize {
-        let rows = self.weights.isa().tile().rows;
+        let rows = self.weights.isa.tile().rows;
         let fitting = (BLOCK_FLOATS / self.source.channels).clamp(MAX_PIXELS / 2, MAX_PIXELS);
         fitting.next_multiple_of(rows)
     }
 
     fn grid<'a>(&self, class: &'a Class) -> Grid<'a> {
-        let Target { height, width, step, .. } = self.target;
-        let columns_per_tap = self.source.run / self.source.channels;
+        let Images { height, width, step, .. } = self.target;
+        let columns_per_tap = self.run / self.source.channels;
         Grid {
             class,
             rows: height.saturating_sub(class.row).div_ceil(step),
@@ -123,7 +114,7 @@ impl Gather<'_> {
 
     /// Cuts taps × channels into stretches of about [`DEPTH`].
     fn stretches(&self, taps: usize) -> impl Iterator<Item = Stretch> + Clone {
-        let run = self.source.run;
+        let run = self.run;
         let pieces = run.div_ceil(DEPTH);
         let len = run.div_ceil(pieces);
         let together = (DEPTH / run).max(1);
@@ -168,7 +159,7 @@ impl Kernel for Block<'_> {
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let tiles = self.pixels.div_ceil(R);
-        let mut zeros = scratch::floats(self.gather.source.run);
+        let mut zeros = scratch::floats(self.gather.run);
         zeros.fill(0.0);
         let mut table = TABLE.take();
         self.fill_table(tiles * R, zeros.as_ptr(), &mut table);
@@ -193,7 +184,7 @@ impl Block<'_> {
         let lanes = V * S::LANES;
         let (tiles, taps) = (self.pixels.div_ceil(R), self.grid.taps.len());
         let weights = self.gather.weights.panel(self.grid.class, panel);
-        let (run, stride) = (self.gather.source.run, tiles * R);
+        let (run, stride) = (self.gather.run, tiles * R);
         let depth = taps * run;
         for stretch in self.gather.stretches(taps) {
             let start = stretch.first_tap * run + stretch.offset;
@@ -307,7 +298,8 @@ impl Block<'_> {
     ///
     /// Rows that fill up the last tile repeat its last pixel; they are computed and not written.
     fn fill_table(&self, padded: usize, zeros: *const f32, table: &mut Table) {
-        let Source { values, height, width, channels, step, .. } = self.gather.source;
+        let values = self.gather.values;
+        let Images { height, width, channels, step } = self.gather.source;
         table.reads.clear();
         table.writes.clear();
         for &(dy, dx) in &self.grid.taps {

@@ -72,13 +72,12 @@ impl Algorithm {
 const LARGE: usize = 512 * 512;
 
 /// Weights of a [`Filter`], ready for one direction and one instruction set.
-#[derive(Clone)]
 pub struct PackedWeights {
-    isa: Isa,
-    filter: Filter,
-    direction: Direction,
-    algorithm: Algorithm,
-    classes: Vec<Class>,
+    pub(super) isa: Isa,
+    pub(super) filter: Filter,
+    pub(super) direction: Direction,
+    pub(super) algorithm: Algorithm,
+    pub(super) classes: Vec<Class>,
     /// For each class, for each panel of result channels, `[tap][source channel][lane]`;
     /// transformed, `[point][panel][source channel][lane]`.
     values: AlignedFloats,
@@ -177,27 +176,6 @@ impl PackedWeights {
         }
     }
 
-    /// The instruction set they are packed for.
-    pub fn isa(&self) -> Isa {
-        self.isa
-    }
-
-    pub(crate) fn filter(&self) -> &Filter {
-        &self.filter
-    }
-
-    pub(crate) fn direction(&self) -> Direction {
-        self.direction
-    }
-
-    pub(crate) fn algorithm(&self) -> Algorithm {
-        self.algorithm
-    }
-
-    pub(crate) fn classes(&self) -> &[Class] {
-        &self.classes
-    }
-
     /// Channels of the image that the taps read.
     pub(crate) fn source_channels(&self) -> usize {
         match self.direction {
@@ -285,7 +263,7 @@ mod tests {
             let weights = [1., 2., 3., 4., 5., 6.];
             PackedWeights::forward(Isa::Portable, &filter, Algorithm::Direct, &weights)
         };
-        let panel = packed.panel(&packed.classes()[0], 0);
+        let panel = packed.panel(&packed.classes[0], 0);
         assert_eq!(panel, [1., 3., 5., 0., 0., 0., 0., 0., 2., 4., 6., 0., 0., 0., 0., 0.]);
     }
 }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::{GAP, OUT, POINTS, pass::evaluate, tiles::Tiles, transform};
 use crate::{
-    conv::{backward_weights::outer, shape::Conv},
+    conv::{backward_weights::outer, shape::Conv, tile::add_tile},
     scratch,
     shared::Shared,
     simd::{Isa, Kernel, Simd, Tile as RegisterTile},
@@ -232,14 +232,7 @@ impl Kernel for Multiply<'_> {
                 // SAFETY: each tile has `step` inputs from its first on, of which `R` are read
                 // (the last may lie in the gap), and a vector of gradients.
                 unsafe { outer(simd, &inputs[row * R..], step, grads, self.tiles, &mut acc) };
-                for i in 0..R {
-                    for j in 0..V {
-                        let sum = &mut sums[i * lanes + j * S::LANES..];
-                        let value =
-                            if self.add { simd.add(simd.load(sum), acc[i][j]) } else { acc[i][j] };
-                        simd.store(sum, value);
-                    }
-                }
+                add_tile(simd, &acc, sums, self.add);
             }
         }
     }

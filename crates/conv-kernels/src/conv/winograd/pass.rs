@@ -59,7 +59,7 @@ impl<'a> Pass<'a> {
 
     /// Tiles of a block: whole register tiles.
     fn block(&self) -> usize {
-        let rows = self.weights.isa().tile().rows;
+        let rows = self.weights.isa.tile().rows;
         let floats = POINTS * (self.weights.source_channels() + self.weights.result_channels());
         (BLOCK_FLOATS / floats).clamp(MAX_TILES / 2, MAX_TILES).next_multiple_of(rows)
     }
@@ -81,7 +81,7 @@ impl<'a> Pass<'a> {
     pub(crate) fn run(&self, result: &mut [f32], moments: Option<&MomentSink<'_>>) {
         let target = Target { result: Shared::new(result), moments };
         let blocks = self.blocks();
-        if self.weights.algorithm() == Algorithm::WinogradOnTheFly {
+        if self.weights.algorithm == Algorithm::WinogradOnTheFly {
             for first in (0..blocks).step_by(ON_THE_FLY_BLOCKS) {
                 self.run_in_steps(first..blocks.min(first + ON_THE_FLY_BLOCKS), target);
             }
@@ -103,9 +103,9 @@ impl<'a> Pass<'a> {
         let tiles = self.block_tiles(blocks.start).start..self.block_tiles(blocks.end - 1).end;
         self.with_stage(tiles.clone(), tiles.len(), |stage| {
             tiles.into_par_iter().for_each(|tile| stage.evaluate(tile..tile + 1));
-            if self.weights.algorithm() == Algorithm::WinogradOnTheFly {
+            if self.weights.algorithm == Algorithm::WinogradOnTheFly {
                 let panels = (0..self.weights.panel_count()).into_par_iter().with_max_len(1);
-                panels.for_each(|panel| self.weights.isa().run(MultiplyOnTheFly { stage, panel }));
+                panels.for_each(|panel| self.weights.isa.run(MultiplyOnTheFly { stage, panel }));
             } else {
                 let points = (0..POINTS).into_par_iter().with_max_len(1);
                 points.for_each(|point| stage.multiply(point..point + 1));
@@ -132,7 +132,7 @@ impl<'a> Pass<'a> {
 
     /// Channels of the result side by side in a panel.
     fn lanes(&self) -> usize {
-        self.weights.isa().tile().columns
+        self.weights.isa.tile().columns
     }
 
     /// Floats from one point's sums to the next's, within a panel.
@@ -161,11 +161,11 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     fn evaluate(&self, tiles: Range<usize>) {
-        self.pass.weights.isa().run(Evaluate { stage: self, tiles });
+        self.pass.weights.isa.run(Evaluate { stage: self, tiles });
     }
 
     fn multiply(&self, points: Range<usize>) {
-        self.pass.weights.isa().run(Multiply { stage: self, points });
+        self.pass.weights.isa.run(Multiply { stage: self, points });
     }
 
     /// Inputs at a point, `[tile][source channel]`.
@@ -195,7 +195,7 @@ impl Stage<'_> {
     }
 
     fn finish(&self, block: usize, target: Target<'_>) {
-        self.pass.weights.isa().run(Finish { stage: self, block, target });
+        self.pass.weights.isa.run(Finish { stage: self, block, target });
     }
 }
 

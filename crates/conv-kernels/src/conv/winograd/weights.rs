@@ -31,10 +31,10 @@ pub(super) fn evaluate_panel<S: Simd, const V: usize>(
     step: usize,
 ) {
     let (lanes, channels) = (V * S::LANES, weights.source_channels());
-    let taps = weights.panel(&weights.classes()[0], panel);
+    let taps = weights.panel(&weights.classes[0], panel);
     for (row, source) in sources.enumerate() {
         let (taps, to) = (&taps[source * lanes..], &mut to[row * lanes..]);
-        evaluate::<S, V>(simd, weights.direction(), taps, channels * lanes, to, step);
+        evaluate::<S, V>(simd, weights.direction, taps, channels * lanes, to, step);
     }
 }
 
@@ -51,7 +51,9 @@ fn evaluate<S: Simd, const V: usize>(
     for j in 0..V {
         let mut kernel = [simd.zero(); 9];
         for t in 0..9 {
-            kernel[turned(direction, t)] = simd.load(&taps[t * tap_step + j * S::LANES..]);
+            // Turned around for the way back.
+            let place = if direction == Direction::Forward { t } else { 8 - t };
+            kernel[place] = simd.load(&taps[t * tap_step + j * S::LANES..]);
         }
         let points = transform::kernel(simd, &kernel);
         for point in 0..POINTS {
@@ -60,21 +62,12 @@ fn evaluate<S: Simd, const V: usize>(
     }
 }
 
-/// The place of a tap: kernels are turned around for the way back.
-#[inline(always)]
-fn turned(direction: Direction, tap: usize) -> usize {
-    match direction {
-        Direction::Forward => tap,
-        Direction::BackwardData => 8 - tap,
-    }
-}
-
 /// Transforms `weights`, `[out_channels, in_channels, 3, 3]`, into those of
 /// [`PackedWeights::panel_at`].
 pub(crate) fn transform_weights(packed: &PackedWeights, weights: &[f32], values: &mut [f32]) {
     let values = Shared::new(values);
     (0..packed.panel_count()).into_par_iter().for_each(|panel| {
-        packed.isa().run(Panel { packed, panel, weights, values });
+        packed.isa.run(Panel { packed, panel, weights, values });
     });
 }
 
@@ -99,17 +92,8 @@ impl Kernel for Panel<'_> {
             let count = BLOCK.min(sources - first);
             for source in 0..count {
                 self.gather(first + source, lanes, &mut taps);
-                for j in 0..V {
-                    let mut kernel = [simd.zero(); 9];
-                    for t in 0..9 {
-                        kernel[t] = simd.load(&taps[t * lanes + j * S::LANES..]);
-                    }
-                    let points = transform::kernel(simd, &kernel);
-                    for point in 0..POINTS {
-                        let at = point * step + source * lanes + j * S::LANES;
-                        simd.store(&mut block[at..], points[point]);
-                    }
-                }
+                let to = &mut block[source * lanes..];
+                evaluate::<S, V>(simd, packed.direction, &taps, lanes, to, step);
             }
             for point in 0..POINTS {
                 let at = ((point * packed.panel_count() + panel) * sources + first) * lanes;
@@ -122,19 +106,19 @@ impl Kernel for Panel<'_> {
 }
 
 impl Panel<'_> {
-    /// Taps of one source channel in their places, result channels side by side.
+    /// Taps of one source channel, result channels side by side.
     #[inline(always)]
     fn gather(&self, source: usize, lanes: usize, taps: &mut [f32]) {
         let (sources, results) = (self.packed.source_channels(), self.packed.result_channels());
-        let (direction, first) = (self.packed.direction(), self.panel * lanes);
+        let first = self.panel * lanes;
         for lane in 0..lanes.min(results - first) {
             let result = first + lane;
-            let pair = match direction {
+            let pair = match self.packed.direction {
                 Direction::Forward => result * sources + source,
                 Direction::BackwardData => source * results + result,
             };
             for (t, &weight) in self.weights[pair * 9..][..9].iter().enumerate() {
-                taps[turned(direction, t) * lanes + lane] = weight;
+                taps[t * lanes + lane] = weight;
             }
         }
     }
