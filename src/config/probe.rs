@@ -32,7 +32,7 @@ settings! {
         pub own_image: f64 = 0.7 => within(0.0..=1.0),
         /// Views of each image whose features are averaged, in training and in prediction.
         pub views: Views = Views::One,
-        /// Sizes of each image, beside its own, whose features are averaged likewise.
+        /// Sizes of each image whose features are averaged likewise, as multiples of its own.
         pub scales: Vec<f64> = vec![1.0],
         /// Spread of the Gaussian that smooths maps, in cells.
         pub smoothing: f64 = 1.5 => within(0.0..=100.0),

@@ -51,7 +51,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N", default_value_t = 8)]
     batch: usize,
 
-    /// Erasing rounds; every image stays trusted in all of them
+    /// Erasing rounds, in which no image is stopped
     #[arg(long, value_name = "N", default_value_t = 4)]
     rounds: usize,
 
@@ -60,12 +60,12 @@ pub(crate) struct Bench {
     #[serde(skip)]
     classes: usize,
 
-    /// Steps to measure after one to warm up; the fastest counts
+    /// Steps to measure, after one to warm up; the fastest is reported
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[serde(skip)]
     steps: usize,
 
-    /// Where to compute
+    /// Device to compute on: `cpu`, or a GPU backend of this build
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     #[serde(skip)]
     device: String,

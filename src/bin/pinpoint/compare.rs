@@ -9,18 +9,18 @@ use pinpoint::{
 
 use crate::{choice::named, comparison::write, ui::Ui};
 
-/// Put evaluated runs beside each other in the paper's tables
+/// Compare evaluated runs in tables
 #[derive(Debug, clap::Args)]
 pub(crate) struct Compare {
     /// Runs that were evaluated, their reports, or folders of runs
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
 
-    /// Folder for the tables in every form, and the pictures
+    /// Folder for the tables in all formats, and the figures; without it, tables are only printed
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Dataset of the reports, if it is elsewhere now; its images are shown side by side
+    /// Dataset of the reports, if it has moved; its images are shown with the masks
     #[arg(long, value_name = "PATH", requires = "out")]
     data: Option<PathBuf>,
 
@@ -28,7 +28,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "DIR", requires = "out")]
     images: Option<PathBuf>,
 
-    /// Form of the tables on stdout
+    /// Format of the tables on stdout
     #[arg(long, value_parser = named::<Format>(FORMATS), default_value = "markdown")]
     format: Format,
 }

@@ -9,7 +9,7 @@ use clap_mangen::Man as Page;
 
 use crate::ui::Ui;
 
-/// Print what makes a shell complete verbs and flags
+/// Print a shell's completions of verbs and flags
 ///
 /// For bash: pinpoint completions bash > ~/.local/share/bash-completion/completions/pinpoint
 #[derive(Debug, clap::Args)]

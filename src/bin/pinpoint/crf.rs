@@ -27,8 +27,8 @@ use crate::{
 
 /// Snap a mask to the edges of its image, by a fully connected CRF
 ///
-/// Two labels, foreground and background. Pixels that are near each other, and those that are
-/// also alike in colour, pull towards the same label.
+/// There are two labels, foreground and background. Pixels that are near each other, and more so if
+/// they are alike in colour, tend to the same label.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Crf {
     /// The image
@@ -65,23 +65,24 @@ pub(crate) struct Crf {
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = "Parameters (override the preset)")]
 struct Parameters {
-    /// How strongly near pixels want the same label; 0 switches it off
+    /// Weight of the smoothness kernel, which gives near pixels the same label; 0 switches it off
     #[arg(long, value_name = "W")]
     smoothness_weight: Option<f32>,
 
-    /// How near is near for smoothness, θγ in pixels
+    /// θγ, the reach of the smoothness kernel in pixels
     #[arg(long, value_name = "PIXELS")]
     theta_gamma: Option<f32>,
 
-    /// How strongly near pixels of like colour want the same label; 0 switches it off
+    /// Weight of the appearance kernel, which gives near pixels of like colour the same label; 0
+    /// switches it off
     #[arg(long, value_name = "W")]
     appearance_weight: Option<f32>,
 
-    /// How near is near for appearance, θα in pixels
+    /// θα, the reach of the appearance kernel in pixels
     #[arg(long, value_name = "PIXELS")]
     theta_alpha: Option<f32>,
 
-    /// How alike is alike for appearance, θβ in grey levels
+    /// θβ, the reach of the appearance kernel in colour, in grey levels
     #[arg(long, value_name = "LEVELS")]
     theta_beta: Option<f32>,
 
@@ -89,11 +90,11 @@ struct Parameters {
     #[arg(long, value_name = "N")]
     iterations: Option<usize>,
 
-    /// Working memory; images that need more are done in overlapping tiles
+    /// Working memory, 1024 by default; images that need more are done in overlapping tiles
     #[arg(long, value_name = "MIB")]
     max_memory: Option<usize>,
 
-    /// Overlap of tiles, as a multiple of the larger spatial θ
+    /// Overlap of tiles, as a multiple of the larger of θγ and θα, 4 by default
     #[arg(long, value_name = "X")]
     halo_thetas: Option<f32>,
 }

@@ -15,7 +15,7 @@ const MASK_RULES: &[&str] = &["non-zero", "votes", "not-blue", "trimap", "void25
 /// How the dataset given as `data` is arranged
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct LayoutArgs {
-    /// How the dataset is laid out, if it should not be told from its files
+    /// Layout of the dataset; recognized from its files by default
     #[arg(long, requires = "data", value_parser = choice::layout())]
     pub(crate) layout: Option<Layout>,
 
@@ -34,11 +34,11 @@ impl LayoutArgs {
 /// How masks are told from images, and the object from the rest
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub(crate) struct MaskArgs {
-    /// What counts as foreground in a mask, if not what the layout says
+    /// What counts as foreground in a mask file; by default the layout's own rule
     #[arg(long, value_name = "RULE", value_parser = named::<MaskRule>(MASK_RULES))]
     pub(crate) mask_rule: Option<MaskRule>,
 
-    /// Take pictures named like masks (`x_mask.png`) in class folders for images
+    /// Take pictures in class folders that are named like masks (`x_mask.png`) for images
     #[arg(long)]
     pub(crate) no_mask_names: bool,
 }

@@ -30,7 +30,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "N", default_value_t = 18)]
     epochs: usize,
 
-    /// Root of every random draw
+    /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 

@@ -46,7 +46,7 @@ pub(crate) struct Evaluate {
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
 
-    /// Which of its samples
+    /// Split to score
     #[arg(long, value_parser = named::<Split>(SPLITS), default_value = "test")]
     split: Split,
 
@@ -69,18 +69,18 @@ pub(crate) struct Evaluate {
     #[arg(long)]
     oracle_label: bool,
 
-    /// Also tell the class from features under the maps and beside them, on held-out images:
-    /// a score of the maps that needs no masks
+    /// Also score maps without masks, by how well the class of held-out images is predicted from
+    /// what they show, and from what they hide
     #[arg(long)]
     decidability: bool,
 
-    /// Backbone that those features are of: a file, or a name that `pinpoint weights get` fetched;
-    /// the run's own by default
+    /// Backbone for the features of `--decidability`: a file, or a name that `pinpoint weights get`
+    /// fetched; the run's own by default
     #[arg(long, value_name = "FILE|NAME", requires = "decidability")]
     #[arg(value_parser = weight_files::file_or_name())]
     weights: Option<PathBuf>,
 
-    /// Folder for the report; `RUN/report` by default, one folder per run where there are several
+    /// Folder for the report, `RUN/report` by default; with several runs it gets one folder per run
     #[arg(long, value_name = "DIR", conflicts_with = "no_report")]
     report: Option<PathBuf>,
 

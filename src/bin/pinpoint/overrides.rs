@@ -16,8 +16,8 @@ use crate::{data_args::MaskArgs, shipped};
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Settings")]
 pub(crate) struct Overrides {
-    /// Settings file, or the name of a shipped set-up such as `glas`; what it leaves out is as the
-    /// method was published
+    /// Settings file, or the name of a shipped set-up such as `glas`; settings that it leaves out are
+    /// those the method was published with
     #[arg(long, value_name = "FILE|NAME")]
     config: Option<PathBuf>,
 
@@ -29,7 +29,7 @@ pub(crate) struct Overrides {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     changes: Vec<String>,
 
-    /// Root of every random stream
+    /// Seed of all random numbers
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 

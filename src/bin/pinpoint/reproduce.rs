@@ -23,7 +23,7 @@ pub(crate) struct Reproduce {
     #[arg(value_enum, value_name = "DATASET")]
     dataset: Published,
 
-    /// Where it is, as distributed or as published folds; `pinpoint data check` shows how it is read
+    /// The dataset, as distributed or as published folds; `pinpoint data check` shows how it is read
     #[arg(long, value_name = "PATH")]
     data: PathBuf,
 
@@ -37,7 +37,7 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Only these rows, separated by commas
+    /// These rows instead of the built-in ones, separated by commas
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     methods: Vec<String>,
 
@@ -45,7 +45,7 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = seed)]
     seeds: Vec<u64>,
 
-    /// Also tell the class from features of `--weights` under the maps and beside them
+    /// Also score maps without masks, as `pinpoint evaluate` does, with features of `--weights`
     #[arg(long)]
     decidability: bool,
 

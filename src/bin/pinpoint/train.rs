@@ -25,7 +25,7 @@ pub(crate) struct Train {
     #[arg(long, value_name = "PATH", required_unless_present = "resume")]
     data: Option<PathBuf>,
 
-    /// Run directory to write; `runs/` and the dataset's name, numbered, by default
+    /// Run directory to write; `runs/NAME` after the dataset by default, numbered if it exists
     #[arg(long, value_name = "RUN")]
     out: Option<PathBuf>,
 
@@ -39,7 +39,7 @@ pub(crate) struct Train {
     #[arg(long, value_name = "FILE|NAME", value_parser = weight_files::file_or_name())]
     weights: Option<PathBuf>,
 
-    /// Where to compute
+    /// Device to compute on: `cpu`, or a GPU backend of this build (`pinpoint doctor` lists them)
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
 
@@ -51,11 +51,11 @@ pub(crate) struct Train {
     #[arg(long, requires = "out")]
     resume: bool,
 
-    /// Also write losses, errors and rates to `RUN/tensorboard`, an event file of TensorBoard
+    /// Also write losses, errors and rates to `RUN/tensorboard` for TensorBoard
     #[arg(long)]
     tensorboard: bool,
 
-    /// Bind the run to every byte of its images, and not to a sample of each
+    /// Detect changed images by every byte when the run is resumed, not only by a sample of each file
     #[arg(long)]
     hash_images: bool,
 }

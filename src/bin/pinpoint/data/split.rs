@@ -29,11 +29,11 @@ pub(crate) struct Split {
     #[arg(long, value_name = "N", default_value_t = 5)]
     folds: usize,
 
-    /// Share of each class that validates
+    /// Share of each class that goes into the validation fold
     #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
     valid: f64,
 
-    /// Root of every random draw; 0 gives the published lists
+    /// Seed of all random numbers; 0 gives the published lists
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u32,
 
@@ -41,7 +41,7 @@ pub(crate) struct Split {
     #[arg(long, value_name = "N")]
     classes: Option<usize>,
 
-    /// How the dataset is laid out, if it should not be told from its files
+    /// Layout of the dataset; recognized from its files by default
     #[arg(long, value_parser = choice::layout())]
     layout: Option<Layout>,
 

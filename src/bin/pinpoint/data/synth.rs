@@ -38,7 +38,7 @@ pub(crate) struct Synth {
     #[arg(long, value_name = "N")]
     size: Option<u32>,
 
-    /// Root of every random draw
+    /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 

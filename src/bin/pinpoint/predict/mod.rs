@@ -71,7 +71,7 @@ pub(crate) struct Predict {
     #[arg(long)]
     json: bool,
 
-    /// Where to compute
+    /// Device to compute on: `cpu`, or a GPU backend of this build
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
 
@@ -83,7 +83,7 @@ pub(crate) struct Predict {
     #[arg(long, value_name = "PIXELS", hide_short_help = true)]
     tile: Option<usize>,
 
-    /// Pixels that a window sees beyond its own; as far as the network sees by default
+    /// Margin of a window in pixels; by default as wide as the network's receptive field reaches
     #[arg(long, value_name = "PIXELS", hide_short_help = true)]
     halo: Option<usize>,
 }

@@ -50,11 +50,11 @@ enum CocoFormat {
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = "Outputs beside the mask")]
 pub(super) struct Wanted {
-    /// The image with its mask coloured
+    /// The image with its mask coloured and outlined, class and probability
     #[arg(long)]
     overlay: bool,
 
-    /// The image under its scores
+    /// The image with its scores as colours
     #[arg(long)]
     heat_map: bool,
 

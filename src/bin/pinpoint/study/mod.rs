@@ -58,7 +58,7 @@ pub(crate) struct Study {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
 
-    /// Only these rows, separated by commas
+    /// These rows instead of the file's, separated by commas
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) methods: Vec<String>,
 
@@ -75,11 +75,11 @@ pub(crate) struct Study {
     pub(crate) epochs: Option<usize>,
 
     /// Weights to start from: a `.safetensors` or `.pth` file, or what `pinpoint weights get`
-    /// fetched; U-Net starts from drawn ones
+    /// fetched; U-Net starts from random ones
     #[arg(long, value_name = "FILE|NAME", value_parser = file_or_name())]
     pub(crate) weights: Option<PathBuf>,
 
-    /// Score a second time with maps snapped to the edges of their image
+    /// Also score with maps snapped to the edges of their image
     #[arg(long, value_name = "PRESET", value_parser = named::<Preset>(PRESETS))]
     pub(crate) crf: Option<Preset>,
 
@@ -91,7 +91,7 @@ pub(crate) struct Study {
     #[arg(long)]
     pub(crate) oracle_label: bool,
 
-    /// Also tell the class from features of `--weights` under the maps and beside them
+    /// Also score maps without masks, as `pinpoint evaluate` does, with features of `--weights`
     #[arg(long, requires = "weights")]
     pub(crate) decidability: bool,
 
@@ -101,7 +101,7 @@ pub(crate) struct Study {
     #[command(flatten)]
     pub(crate) masks: MaskArgs,
 
-    /// Where to compute
+    /// Device to compute on: `cpu`, or a GPU backend of this build
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     pub(crate) device: String,
 
