@@ -8,6 +8,7 @@
 use std::{mem, ops::ControlFlow, path::Path, time::Instant};
 
 use burn::tensor::Device;
+use rayon::prelude::*;
 
 use super::{
     Ending, Event, Observer, TrainingTask,
@@ -313,7 +314,7 @@ fn see_foreground(
         return Ok(Some(Vec::new()));
     }
     let mask = |image: usize| mask_heads.mask(cells, image, config);
-    let kept = class_maps.iter().enumerate();
+    let kept = class_maps.par_iter().enumerate();
     let mut descriptors: Vec<Vec<f32>> =
         kept.map(|(image, maps)| maps.descriptor(&mask(image))).collect();
     let goes_on = features.each(class_maps.len(), observer, |image| {

@@ -144,11 +144,15 @@ impl TrainedTeachers {
             Teachers::MaskHeads => &[mask_head],
             Teachers::HeldOut => &[held_out],
         };
-        let heads = 0..config.heads as u64;
-        let group = |train: &Kind| {
-            heads.clone().into_par_iter().map(|index| train(cells, seed, index)).collect()
+        // One of each kind in turn, so that no thread is left with the slower kind.
+        let train = |turn: usize| {
+            let (index, kind) = (turn / kinds.len(), turn % kinds.len());
+            kinds[kind](cells, seed, index as u64)
         };
-        Self(kinds.par_iter().map(group).collect())
+        let heads = (0..config.heads * kinds.len()).into_par_iter().with_max_len(1);
+        let heads: Vec<LinearMask> = heads.map(train).collect();
+        let of_kind = |kind: usize| heads.iter().skip(kind).step_by(kinds.len()).cloned().collect();
+        Self((0..kinds.len()).map(of_kind).collect())
     }
 
     /// Which cells of each training image are foreground, and how maps of such images are cut.
