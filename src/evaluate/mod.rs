@@ -29,7 +29,7 @@ use crate::{
     },
     error::{Error, Result},
     metrics::{Bootstrap, Evaluation, Evaluator, Protocol, Threshold, ThresholdRule},
-    ordered::Ordered,
+    ordered::OrderedJobs,
     predict::Predictor,
     refine::Preset,
 };
@@ -102,7 +102,7 @@ pub fn evaluate<N: Send>(
     let mut evaluator = Evaluator::new(&task.dataset.classes, task.protocol);
     let mut problems = Problems::default();
     let workers = task.workers.max(1);
-    Ordered::fed(workers, under_way(workers), &work, |scoring| {
+    OrderedJobs::scoped(workers, under_way(workers), &work, |scoring| {
         let mut take = |outcome: Result<_>, problems: &mut Problems| {
             match outcome {
                 Ok((summary, seen)) => {

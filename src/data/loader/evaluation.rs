@@ -15,7 +15,7 @@ use crate::{
         preprocess::{EvalGeometry, Normalizer, Size},
     },
     error::Result,
-    ordered::Ordered,
+    ordered::OrderedJobs,
 };
 
 /// One image, ready to be evaluated.
@@ -45,7 +45,7 @@ pub fn read_for_evaluation(
 ///
 /// An image that fails is an error that names its file; the others still follow.
 #[derive(Debug)]
-pub struct EvalImages<T = EvalImage>(Ordered<PathBuf, Result<T>>);
+pub struct EvalImages<T = EvalImage>(OrderedJobs<PathBuf, Result<T>>);
 
 impl EvalImages {
     /// Prepares `images` by so many threads, at least one; the settings must have passed
@@ -96,7 +96,7 @@ impl<T: Send + 'static> EvalImages<T> {
         // One more than the workers: whole images are large, and one ready is enough.
         let window = workers.max(1) + 1;
         let prepare = move |path: PathBuf| naming(&path, || prepare(&path));
-        Self(Ordered::ahead(images, workers, window, prepare))
+        Self(OrderedJobs::detached(images, workers, window, prepare))
     }
 
     /// The next image, unless `stop` says so while it is waited for.

@@ -19,7 +19,7 @@ use crate::{
         preprocess::{Normalizer, Planes, Size, rescale, working_size},
     },
     error::Result,
-    ordered::Ordered,
+    ordered::OrderedJobs,
     rng::{Purpose, Stream},
 };
 
@@ -108,7 +108,7 @@ impl TrainLoader {
         let share = batches.front().map_or(0, Vec::len);
         let window = BATCHES_AHEAD * share + self.workers.max(1);
         let samples = batches.iter().flatten().copied().collect();
-        let images = Ordered::ahead(samples, self.workers, window, {
+        let images = OrderedJobs::detached(samples, self.workers, window, {
             let source = Arc::clone(&source);
             move |sample| source.prepare(sample, epoch)
         });
@@ -203,7 +203,7 @@ pub struct Epoch<B = Batch> {
     /// The samples of the batches that are left.
     batches: VecDeque<Vec<usize>>,
     /// Their images, in the same order.
-    images: Ordered<usize, Result<Prepared>>,
+    images: OrderedJobs<usize, Result<Prepared>>,
     /// Images of the next batch that were waited for.
     arrived: Vec<Result<Prepared>>,
     complete: Box<Complete<B>>,
