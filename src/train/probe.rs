@@ -23,7 +23,7 @@ use crate::{
     method::{
         ImageValidation,
         probe::{
-            self, ClassHead, Descriptors, Gathered, Gathering, ImageFeatures, MaskHeads, Plan,
+            self, ClassHead, Descriptors, Gathered, Gatherer, ImageFeatures, MaskHeads, MemoryPlan,
             Probe,
         },
     },
@@ -198,8 +198,8 @@ fn require_enough(dataset: &Dataset) -> Result<()> {
 
 /// How much of the training images is kept, and which of them are looked at: in random order, one
 /// of each class in turn, so that the first of them stand for all.
-fn looked_at(dataset: &Dataset, config: &Config) -> (Plan, Vec<usize>) {
-    let plan = Plan::new(dataset.train.len(), &config.probe);
+fn looked_at(dataset: &Dataset, config: &Config) -> (MemoryPlan, Vec<usize>) {
+    let plan = MemoryPlan::new(dataset.train.len(), &config.probe);
     let mut order: Vec<usize> = (0..dataset.train.len()).collect();
     Stream::new(config.seed, Purpose::Shuffle, 0, 0).shuffle(&mut order);
     let mut seen = vec![0_usize; dataset.classes.len()];
@@ -229,7 +229,7 @@ pub fn wanted_features(dataset: &Dataset, config: &Config) -> Result<(Vec<Featur
 /// Features of the images that are looked at.
 struct Features<'a> {
     task: &'a TrainingTask<'a>,
-    plan: Plan,
+    plan: MemoryPlan,
     samples: &'a [&'a Sample],
     backbone: Resnet,
     /// Features that were made before; none if each image is passed through the backbone.
@@ -283,12 +283,12 @@ fn gather(features: &Features<'_>, observer: &mut dyn Observer) -> Result<Option
         );
         observer.observe(&Event::Note(&note));
     }
-    let mut gathering = Gathering::new(*plan, &config.probe);
-    if !features.each(0, observer, |image| gathering.push(image))? {
+    let mut gatherer = Gatherer::new(*plan, &config.probe);
+    if !features.each(0, observer, |image| gatherer.push(image))? {
         return Ok(None);
     }
     let labels = samples.iter().map(|sample| sample.label).collect();
-    let gathered = gathering.finish(labels, dataset.classes.len());
+    let gathered = gatherer.finish(labels, dataset.classes.len());
     if gathered.cells.dimensions == 0 {
         let problem = "the training images look the same everywhere, so there is nothing to learn";
         let remedy = "check the images, and the weights if others were given";
