@@ -152,7 +152,7 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
-    use crate::{device, train::together::tests as shared};
+    use crate::{device, train::distributed::tests as shared};
 
     #[test]
     fn the_loss_of_a_pixel_is_its_cross_entropy() {
