@@ -109,7 +109,7 @@ impl Probe {
         ModelOutput { classifier, localizer: None, scores: image.restore(&mask) }
     }
 
-    /// How the soft mask comes about and is cut, for the protocol of a report.
+    /// How the soft mask is computed and cut, for the protocol of a report.
     pub(crate) fn mask_rule(&self) -> String {
         let CutRule { beta, alpha } = self.mask_heads.cut_rule;
         let edges = match self.config.probe.refine {
