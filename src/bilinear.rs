@@ -1,7 +1,7 @@
 //! Bilinear interpolation: positions, weights and rounding.
 //!
-//! Masks must agree to the bit (whole and in tiles, with and without a gradient), so all of these are
-//! defined here. Two interpolations are not this one: images are resized in
+//! Masks must agree to the bit (whole and in tiles, with and without a gradient), so all of these
+//! are defined here. Two interpolations are not this one: images are resized in
 //! `data::preprocess::resample` with Pillow's integer weights, and tensors with a gradient are
 //! interpolated by matrix products with these weights.
 
@@ -16,8 +16,8 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    /// The neighbours of a `position` on a line with indices up to `last`; positions beyond the ends
-    /// are moved to them.
+    /// The neighbours of a `position` on a line with indices up to `last`; positions beyond the
+    /// ends are moved to them.
     fn at(position: f64, last: usize) -> Self {
         let position = position.clamp(0.0, last as f64);
         let near = position as usize;
@@ -29,16 +29,16 @@ impl Tap {
         [1.0 - self.weight, self.weight]
     }
 
-    /// The interpolated value, rounded as a matrix product is on processors with fused multiply-add, so
-    /// that it is the same with and without a gradient.
+    /// The interpolated value, rounded as a matrix product is on processors with fused
+    /// multiply-add, so that it is the same with and without a gradient.
     #[inline]
     pub(crate) fn mix(&self, near: f32, far: f32) -> f32 {
         let [one, other] = self.weights();
         other.mul_add(far, one * near)
     }
 
-    /// The value interpolated between two scores; between equal scores it is exactly that score, since
-    /// scores are ranked and ties must stay ties.
+    /// The value interpolated between two scores; between equal scores it is exactly that score,
+    /// since scores are ranked and ties must stay ties.
     #[inline]
     pub(crate) fn mix_scores(&self, near: f32, far: f32) -> f32 {
         near + (far - near) * self.weight

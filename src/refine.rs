@@ -34,10 +34,11 @@ impl Preset {
     }
 }
 
-/// Refines a map of foreground probabilities, row by row and in `[0, 1]`; the result has the same form.
+/// Refines a map of foreground probabilities, row by row and in `[0, 1]`; the result has the same
+/// form.
 ///
-/// The CRF has two labels, foreground and background. Fails if the map has not the size of the image,
-/// or values outside of `[0, 1]`.
+/// The CRF has two labels, foreground and background. Fails if the map has not the size of the
+/// image, or values outside of `[0, 1]`.
 pub fn refine(image: &RgbImage, map: &[f32], preset: Preset) -> Result<Vec<f32>> {
     refine_with(image, map, &preset.params())
 }

@@ -174,8 +174,8 @@ impl Part {
 
 /// The share of a batch that one rank learns from.
 ///
-/// A rank without images (or whose images have all stopped) computes a blank one that does not count,
-/// since batch norm needs every rank.
+/// A rank without images (or whose images have all stopped) computes a blank one that does not
+/// count, since batch norm needs every rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     /// The ranks that share the batch.

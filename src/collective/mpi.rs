@@ -68,9 +68,11 @@ impl Collective for World {
         all
     }
 
-    /// MPI's own reduction may add in any order; this one adds in the order of ranks, and sends no more.
+    /// MPI's own reduction may add in any order; this one adds in the order of ranks, and sends no
+    /// more.
     ///
-    /// Every rank sends part *r* of its values to rank *r*, which adds the parts and sends the sums back.
+    /// Every rank sends part *r* of its values to rank *r*, which adds the parts and sends the sums
+    /// back.
     fn all_reduce(&self, values: &mut [f32]) {
         let world = SimpleCommunicator::world();
         if values.len() <= SHORT {

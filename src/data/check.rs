@@ -1,7 +1,7 @@
 //! Checks of a dataset, which report all problems at once.
 //!
-//! [`Dataset::open`] finds the problems of lists and file names. [`inspect`] decodes every image and
-//! mask as well, and [`Summary`] is shown to the user.
+//! [`Dataset::open`] finds the problems of lists and file names. [`inspect`] decodes every image
+//! and mask as well, and [`Summary`] is shown to the user.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

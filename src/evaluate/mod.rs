@@ -78,8 +78,8 @@ pub struct EvaluationTask<'a> {
 
 /// Scores a method on a split.
 ///
-/// `inspect` is called with every scored image, on any thread; its result is handed to `keep`, in the
-/// order of the split. The outcome is the same for any number of workers.
+/// `inspect` is called with every scored image, on any thread; its result is handed to `keep`, in
+/// the order of the split. The outcome is the same for any number of workers.
 pub fn evaluate<N: Send>(
     task: &EvaluationTask<'_>,
     inspect: impl Fn(&Case) -> Result<N> + Sync,

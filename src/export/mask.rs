@@ -6,8 +6,8 @@ use crate::{
     model::mask::{EQUAL, MaskEquation},
 };
 
-/// The evidence of each cell, `[1, C, h, w]` → `[1, 1, h, w]`; `belief`, the class probabilities, is
-/// `[1, C]`.
+/// The evidence of each cell, `[1, C, h, w]` → `[1, 1, h, w]`; `belief`, the class probabilities,
+/// is `[1, C]`.
 pub(super) fn evidence<'g>(
     belief: Value<'g>,
     maps: Value<'g>,

@@ -49,8 +49,8 @@ pub trait Learner {
 
     /// Computes the loss of a batch and its gradient, without updating the weights.
     ///
-    /// If several ranks share the batch, each gives its contribution: their sum is the result for the
-    /// whole batch.
+    /// If several ranks share the batch, each gives its contribution: their sum is the result for
+    /// the whole batch.
     fn learn(
         &self,
         network: &Self::Network,
@@ -151,7 +151,8 @@ pub struct ModelOutput {
     pub localizer: Option<Vec<f32>>,
     /// Soft mask, row by row, 1 is foreground; the method's own cut is at one half.
     ///
-    /// One score per pixel of the network's input, or of the image once the preprocessing is undone.
+    /// One score per pixel of the network's input, or of the image once the preprocessing is
+    /// undone.
     pub scores: Vec<f32>,
 }
 

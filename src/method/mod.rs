@@ -1,8 +1,8 @@
 //! How each method learns from a batch, and how it predicts class and mask of an image.
 //!
 //! A method is a [`Learner`](crate::method::Learner). Most baselines are a
-//! [`Classifier`](crate::method::Classifier) whose maps or gradients give the mask. To add one, write
-//! a file here and a line in the registry. The probe is no learner of batches: it has its own
+//! [`Classifier`](crate::method::Classifier) whose maps or gradients give the mask. To add one,
+//! write a file here and a line in the registry. The probe is no learner of batches: it has its own
 //! training, in `train`.
 
 pub mod cam;

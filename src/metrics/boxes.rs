@@ -14,8 +14,8 @@ const LEVELS: usize = STEPS as usize + 1;
 /// Overlaps that [`BoxAccuracy`] counts as right; the middle one is MaxBoxAcc's.
 const OVERLAPS: [f32; 3] = [0.3, 0.5, 0.7];
 
-/// Most regions of the ground truth whose boxes count, the largest first: a speckled one could have a
-/// region for every other pixel.
+/// Most regions of the ground truth whose boxes count, the largest first: a speckled one could have
+/// a region for every other pixel.
 const MAX_TRUTH_BOXES: usize = 64;
 
 /// How well the boxes of one image fit, at each threshold `k / 100`.
@@ -72,8 +72,8 @@ impl BoxSummary {
     /// Compares the regions of `map` at every threshold with the true `boxes`.
     ///
     /// Pixels that `truth` ignores connect regions but do not count in them: a box ends at the last
-    /// pixel that counts. If they were removed first, an ignored ring around the object would separate
-    /// it from its surroundings, and the ground truth would shape the box.
+    /// pixel that counts. If they were removed first, an ignored ring around the object would
+    /// separate it from its surroundings, and the ground truth would shape the box.
     pub fn of(map: &ScoreMap<'_>, truth: Option<&Mask>, boxes: &[PixelBox]) -> Self {
         let mut growth = Growth::new(map.width(), map.height());
         let mut summary = Self { largest: vec![0.0; LEVELS], best: vec![0.0; LEVELS] };

@@ -99,8 +99,8 @@ fn grouped(regions: &mut Regions, runs: Vec<Run>) -> BTreeMap<u32, Vec<PixelRun>
 
 /// The regions of pixels that are `inside`, the largest first; their score is 1.
 ///
-/// Pixels that do not count connect a region but are not part of its size or its box; a region of such
-/// pixels only is left out.
+/// Pixels that do not count connect a region but are not part of its size or its box; a region of
+/// such pixels only is left out.
 pub fn components(
     width: usize,
     height: usize,

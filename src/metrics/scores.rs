@@ -24,8 +24,8 @@ pub struct Scores {
     pub classification_error: Option<f64>,
     /// Share of images that the localizer misclassifies.
     pub localizer_classification_error: Option<f64>,
-    /// Share of images that are wrong if the most frequent class of the split is always predicted; older
-    /// reports lack it.
+    /// Share of images that are wrong if the most frequent class of the split is always predicted;
+    /// older reports lack it.
     #[serde(default)]
     pub chance_error: Option<f64>,
     /// Mean over images of each pixel score.

@@ -4,8 +4,8 @@
 //! process + copies of the weights + copies of the activations + planes of the image's size
 //! ```
 //!
-//! Activations and weights are counted; how many copies of each there are at peak was measured on the
-//! processor, and `docs/reliability.md` has the figures.
+//! Activations and weights are counted; how many copies of each there are at peak was measured on
+//! the processor, and `docs/reliability.md` has the figures.
 
 use super::{
     resnet::{self, Activations},
@@ -28,9 +28,9 @@ struct Copies {
     pixels: f64,
 }
 
-/// Of weights: themselves, the gradients of the step and of its latest pass, and the packed forms that
-/// the kernels read, some larger than the weights. Of layers: all activations are kept for the backward
-/// pass.
+/// Of weights: themselves, the gradients of the step and of its latest pass, and the packed forms
+/// that the kernels read, some larger than the weights. Of layers: all activations are kept for the
+/// backward pass.
 const OF_A_STEP: Copies = Copies { weights: 7.0, layers: 2.5, pixels: 12.0 };
 
 /// Of layers, only the largest one: its input, its output and a shortcut.

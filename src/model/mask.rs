@@ -8,7 +8,8 @@
 //! R⁺ = sigmoid(ω (T̄ − σ′))          Eq. 9 of the paper; in (0, 1), 1 is foreground
 //! ```
 //!
-//! Without a gradient on the processor this is computed by `soft_mask.rs`; otherwise by tensors, here.
+//! Without a gradient on the processor this is computed by `soft_mask.rs`; otherwise by tensors,
+//! here.
 
 use super::{
     fused,

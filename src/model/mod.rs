@@ -79,7 +79,8 @@ impl Model {
 
     /// The localizer on images of the input size.
     ///
-    /// `keep` is the factor of dropout for each sorted cell, `[B, C, cells]`; `None` for no dropout.
+    /// `keep` is the factor of dropout for each sorted cell, `[B, C, cells]`; `None` for no
+    /// dropout.
     pub fn localize(
         &self,
         images: Tensor<4>,

@@ -9,7 +9,8 @@ pub enum Pass {
     Train(Branch, Share),
     /// Normalizes by the batch, and leaves the running statistics alone.
     TrainOnly(Share),
-    /// Normalizes by the batch, and averages its statistics with those of the batches `seen` before.
+    /// Normalizes by the batch, and averages its statistics with those of the batches `seen`
+    /// before.
     Calibrate {
         /// Number of batches that the statistics are the average of.
         seen: usize,

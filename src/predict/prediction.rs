@@ -7,8 +7,8 @@ use crate::{
 
 /// Class, pixel scores and mask of one image, refined, cut and with the name of the class.
 ///
-/// Evaluation does not use it, but the [`ModelOutput`](crate::method::ModelOutput) that it is made of,
-/// since it refines and cuts on other threads and at many thresholds.
+/// Evaluation does not use it, but the [`ModelOutput`](crate::method::ModelOutput) that it is made
+/// of, since it refines and cuts on other threads and at many thresholds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
     /// Width and height of the image.

@@ -18,7 +18,8 @@ pub struct Headline {
     pub score: Option<f64>,
     /// Its confidence interval.
     pub interval: Option<Interval>,
-    /// The same score of a trivial rule: All-ones, an ellipse in the centre, the most frequent class.
+    /// The same score of a trivial rule: All-ones, an ellipse in the centre, the most frequent
+    /// class.
     pub trivial: Vec<(&'static str, f64)>,
 }
 

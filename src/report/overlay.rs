@@ -1,6 +1,7 @@
 //! Score maps and masks drawn over their image.
 //!
-//! They must have the size of the image, row by row; another size is an error of the caller and panics.
+//! They must have the size of the image, row by row; another size is an error of the caller and
+//! panics.
 
 pub(super) mod colour_map;
 

@@ -40,8 +40,8 @@ impl RunDir {
     }
 }
 
-/// The version of pinpoint that wrote a weight file; `None` if it cannot be read, which is reported when
-/// the weights are read.
+/// The version of pinpoint that wrote a weight file; `None` if it cannot be read, which is reported
+/// when the weights are read.
 fn version(weights: &Path) -> Option<String> {
     #[derive(Deserialize)]
     struct Note {

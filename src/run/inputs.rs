@@ -24,10 +24,12 @@ pub struct Inputs {
     pub weights: Option<WeightFile>,
     /// The images of the training and validation splits.
     pub images: Fingerprint,
-    /// Their masks; `None` if the method does not learn from masks, or an older version started the run.
+    /// Their masks; `None` if the method does not learn from masks, or an older version started the
+    /// run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub masks: Option<Fingerprint>,
-    /// The dataset, to resume or evaluate the run without naming it; older versions did not record it.
+    /// The dataset, to resume or evaluate the run without naming it; older versions did not record
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<DataSource>,
 }
@@ -96,8 +98,8 @@ pub struct Fingerprint {
 const SAMPLE: u64 = 4096;
 
 impl Inputs {
-    /// Reads the inputs of a run; `masks_of` gives the mask files of a sample that the method learns
-    /// from.
+    /// Reads the inputs of a run; `masks_of` gives the mask files of a sample that the method
+    /// learns from.
     pub fn of(
         dataset: &Dataset,
         masks_of: fn(&Sample) -> Vec<&Path>,
@@ -177,8 +179,8 @@ impl RunDir {
         })
     }
 
-    /// Reads the inputs of a training, and refuses to resume a run with other inputs than those it was
-    /// started with.
+    /// Reads the inputs of a training, and refuses to resume a run with other inputs than those it
+    /// was started with.
     ///
     /// A run whose checkpoint exists needs no weight file; if one is given, it must be the same.
     pub fn require_inputs(

@@ -1,8 +1,8 @@
 //! The lock by which only one process at a time writes a run.
 //!
-//! It is a lock of the operating system, on a file that stays in the run: it ends with the process that
-//! holds it, however that ends. A file beside it says which process that is, for the error message of
-//! one that is refused.
+//! It is a lock of the operating system, on a file that stays in the run: it ends with the process
+//! that holds it, however that ends. A file beside it says which process that is, for the error
+//! message of one that is refused.
 
 use std::{
     fs::{self, File, TryLockError},

@@ -5,15 +5,15 @@
 //!     inputs.json                      initial weights and images, by content
 //!     weights/{best,last}.safetensors  with classes, normalization and threshold inside
 //!     state/checkpoint.safetensors     everything a resumed run needs, in one file
-//!     state/{lock,holder.json}         the lock of the process that writes the run, and which it is
+//!     state/{lock,holder.json}         held by the process that writes the run; which process
 //!     metrics.jsonl metrics.csv        one line per epoch
 //!     tensorboard/events.…             the same for TensorBoard, if asked for
 //!     trained-in.txt                   the run that was trained for this one, if one was
 //! ```
 //!
-//! Every file is written atomically. The checkpoint is *one* file, so that a run killed at any moment
-//! is resumed from a state that existed. Of a new run `config.toml` is written last: a directory that
-//! has it has a run.
+//! Every file is written atomically. The checkpoint is *one* file, so that a run killed at any
+//! moment is resumed from a state that existed. Of a new run `config.toml` is written last: a
+//! directory that has it has a run.
 
 mod atomic;
 mod complete;
@@ -95,8 +95,8 @@ impl RunDir {
         Ok(run)
     }
 
-    /// Starts a planned run, or continues a reopened one, of which only the number of epochs may have
-    /// changed.
+    /// Starts a planned run, or continues a reopened one, of which only the number of epochs may
+    /// have changed.
     ///
     /// To be called after everything that could fail.
     pub fn begin(&self, config: &Config, inputs: Option<&Inputs>) -> Result<()> {
@@ -212,8 +212,8 @@ impl RunDir {
         Ok(config)
     }
 
-    /// Refuses weights that were trained with other settings than the run has now, but for settings that
-    /// the weights do not depend on.
+    /// Refuses weights that were trained with other settings than the run has now, but for settings
+    /// that the weights do not depend on.
     pub fn require_settings(&self, config: &Config, note: &WeightsNote) -> Result<()> {
         let changed = match &note.settings {
             Some(trained) => difference(trained, config),

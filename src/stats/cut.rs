@@ -8,13 +8,13 @@
 //! ln σ = (1 − α) ½ ln σ_w² + α (P₀ ln σ₀ + P₁ ln σ₁),     σ_w² = P₀ σ₀² + P₁ σ₁²
 //! ```
 //!
-//! With β = 0 the sizes of the sides do not matter. With α = 0 both sides have the same variance, and
-//! (for β = 0) the cut is Otsu's (*A threshold selection method from gray-level histograms*, 1979),
-//! midway between the means of the sides; with α = 1 each side has its own variance, as in Kittler and
-//! Illingworth (*Minimum error thresholding*, 1986, without its H), so that a wide mode reaches
-//! further than a narrow one. β = 1 with α = 0 is the maximum-likelihood cut of two Gaussians with the
-//! same variance (Kurita, Otsu and Abdelmalek, *Maximum likelihood thresholding*, 1992), which finds a
-//! small mode beside a large one, but also where there is none.
+//! With β = 0 the sizes of the sides do not matter. With α = 0 both sides have the same variance,
+//! and (for β = 0) the cut is Otsu's (*A threshold selection method from gray-level histograms*,
+//! 1979), midway between the means of the sides; with α = 1 each side has its own variance, as in
+//! Kittler and Illingworth (*Minimum error thresholding*, 1986, without its H), so that a wide mode
+//! reaches further than a narrow one. β = 1 with α = 0 is the maximum-likelihood cut of two
+//! Gaussians with the same variance (Kurita, Otsu and Abdelmalek, *Maximum likelihood
+//! thresholding*, 1992), which finds a small mode beside a large one, but also where there is none.
 
 /// Bins of the histogram, of equal width.
 pub(crate) const BINS: usize = 256;
@@ -105,7 +105,8 @@ fn best_cut(histogram: &[u64], rule: CutRule) -> Option<usize> {
         if sides.iter().any(|&[count, ..]| count == 0 || (count as f64) < least) {
             continue;
         }
-        // The part of the squares that the means of the sides explain; the rest is scatter within them.
+        // The part of the squares that the means of the sides explain; the rest is scatter within
+        // them.
         let explained = sides.map(|[count, sum, _]| (sum as f64).powi(2) / count as f64);
         let variance = |side: usize| {
             let [count, _, squares] = sides[side];

@@ -46,8 +46,8 @@ pub struct Decidability {
 impl Decidability {
     /// Tests the features of each image averaged over foreground and background.
     ///
-    /// `None` if there are fewer than two classes, if no class has two images, or if features are not
-    /// finite.
+    /// `None` if there are fewer than two classes, if no class has two images, or if features are
+    /// not finite.
     pub fn of(
         foreground: &[Vec<f32>],
         background: &[Vec<f32>],

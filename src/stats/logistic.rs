@@ -24,8 +24,8 @@ const ROUNDS: usize = 100;
 const MEMORY: usize = 10;
 /// The expected gain of a step, as a share of the loss, below which the solution has converged.
 const TOLERANCE: f64 = 1e-12;
-/// Images whose losses are summed apart, so that cores can share a large set without a change of any
-/// sum.
+/// Images whose losses are summed apart, so that cores can share a large set without a change of
+/// any sum.
 const CHUNK: usize = 1024;
 /// A feature whose spread is below this share of its mean is constant but for rounding.
 const ROUNDING: f64 = 1e-6;
@@ -72,8 +72,8 @@ impl Prepared {
 
     /// Fits images to their labels; C is the inverse strength of the penalty.
     ///
-    /// A class without images is never predicted. With two classes the difference of their weights is
-    /// penalized, as is usual in binary logistic regression.
+    /// A class without images is never predicted. With two classes the difference of their weights
+    /// is penalized, as is usual in binary logistic regression.
     pub(super) fn fit(&self, c: f64) -> LinearClassifier {
         let Self { problem, basis, scale, present, classes } = self;
         let penalty = if present.len() == 2 { 2.0 / c } else { 1.0 / c };
@@ -103,10 +103,11 @@ impl Prepared {
 }
 
 impl LinearClassifier {
-    /// Standardizes features and fits images to their labels; C is the inverse strength of the penalty.
+    /// Standardizes features and fits images to their labels; C is the inverse strength of the
+    /// penalty.
     ///
-    /// A class without images is never predicted. With two classes the difference of their weights is
-    /// penalized, as is usual in binary logistic regression.
+    /// A class without images is never predicted. With two classes the difference of their weights
+    /// is penalized, as is usual in binary logistic regression.
     pub fn fit(features: &[&[f32]], labels: &[usize], classes: usize, c: f64) -> Self {
         Prepared::new(features, labels, classes).fit(c)
     }
@@ -282,8 +283,8 @@ impl Problem {
     }
 }
 
-/// Computes `of` for each chunk of columns, from the index of its first column, the columns and their
-/// transpose, and adds the results in order.
+/// Computes `of` for each chunk of columns, from the index of its first column, the columns and
+/// their transpose, and adds the results in order.
 fn chunk_sum<T: Send>(
     inputs: &DMatrix<f64>,
     of: impl Fn(usize, DMatrixView<'_, f64>, Transposed<'_>) -> T + Sync,

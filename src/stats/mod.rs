@@ -1,4 +1,5 @@
-//! Thresholds of histograms, logistic regression and cross-validation, which methods and metrics share.
+//! Thresholds of histograms, logistic regression and cross-validation, which methods and metrics
+//! share.
 
 mod cut;
 mod decidability;

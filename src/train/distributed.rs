@@ -1,5 +1,5 @@
-//! Training on several ranks: which settings allow it, the check that all of them start alike, and the
-//! sum of what each has learned.
+//! Training on several ranks: which settings allow it, the check that all of them start alike, and
+//! the sum of what each has learned.
 
 use burn::module::Module;
 
@@ -164,7 +164,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// The result of one step on a batch, the network after it, and the localizer passes of this rank.
+    /// The result of one step on a batch, the network after it, and the localizer passes of this
+    /// rank.
     fn step<L: Learner>(
         learner: &L,
         config: &Config,

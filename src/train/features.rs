@@ -1,8 +1,9 @@
 //! Features of training images that are computed beforehand, by any number of processes.
 //!
-//! A *shard* is a file with the features of some images. It records the images, settings, weights and
-//! version that they were computed from, so that training finds the features of each of its images,
-//! or refuses. The trained run is the same to the byte as one that computes the features itself.
+//! A *shard* is a file with the features of some images. It records the images, settings, weights
+//! and version that they were computed from, so that training finds the features of each of its
+//! images, or refuses. The trained run is the same to the byte as one that computes the features
+//! itself.
 
 use std::{
     collections::BTreeMap,

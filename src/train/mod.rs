@@ -182,8 +182,8 @@ struct Training<'a, L: Learner> {
 }
 
 impl<'a, L: Learner> Training<'a, L> {
-    /// Does all that can fail before a run begins, on each rank by itself, and writes nothing; `None`
-    /// if asked to stop.
+    /// Does all that can fail before a run begins, on each rank by itself, and writes nothing;
+    /// `None` if asked to stop.
     fn prepare(
         learner: L,
         task: &'a TrainingTask<'a>,
@@ -229,7 +229,8 @@ impl<'a, L: Learner> Training<'a, L> {
         Ok(Some((training, inputs)))
     }
 
-    /// Freezes or unfreezes the backbone for the epoch: without gradients it costs no backward pass.
+    /// Freezes or unfreezes the backbone for the epoch: without gradients it costs no backward
+    /// pass.
     fn freeze_or_thaw(self) -> Self {
         let backbone_learns = !self.context().backbone_is_frozen();
         if backbone_learns == self.backbone_learns {
@@ -289,8 +290,8 @@ impl<'a, L: Learner> Training<'a, L> {
 
     /// Validates, keeps the weights if they are the best, and moves to the next epoch.
     ///
-    /// If asked to stop while validating, it breaks off, and the end of the epoch is done when the run
-    /// is resumed.
+    /// If asked to stop while validating, it breaks off, and the end of the epoch is done when the
+    /// run is resumed.
     fn end_epoch(&mut self, observer: &mut dyn Observer) -> Result<ControlFlow<()>> {
         let started = Instant::now();
         let ControlFlow::Continue(validation) = self.validate(&*observer)? else {

@@ -143,8 +143,8 @@ impl Optimizer {
         optimizer
     }
 
-    /// Refuses a state that lacks one of these weights, all of which have been updated, or has another
-    /// number of values for it; weights are given by name, with their number of values.
+    /// Refuses a state that lacks one of these weights, all of which have been updated, or has
+    /// another number of values for it; weights are given by name, with their number of values.
     pub fn require_memory_of(&self, weights: &BTreeMap<String, usize>) -> Result<(), String> {
         let kinds: &[&BTreeMap<String, Vec<f32>>] = match self.config.rule {
             Rule::Sgd => &[&self.first],

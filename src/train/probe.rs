@@ -1,8 +1,8 @@
 //! The training of a probe: one pass of the frozen backbone over the images, then its heads.
 //!
-//! The checkpoint holds the frozen backbone alone, so that a stopped run is resumed without the weight
-//! file; all else is computed again, to the same bytes, as that takes a minute. Features that were
-//! computed beforehand (see `features.rs`) are read instead.
+//! The checkpoint holds the frozen backbone alone, so that a stopped run is resumed without the
+//! weight file; all else is computed again, to the same bytes, as that takes a minute. Features
+//! that were computed beforehand (see `features.rs`) are read instead.
 
 use std::{mem, ops::ControlFlow, path::Path, time::Instant};
 
@@ -121,8 +121,8 @@ pub(super) fn fit(
     Ok(Ending::Finished(position.best.map(|best| best.epoch)))
 }
 
-/// Trains all heads, one kind after the other; gives the probe and its error on the training images,
-/// in percent. `None` if asked to stop.
+/// Trains all heads, one kind after the other; gives the probe and its error on the training
+/// images, in percent. `None` if asked to stop.
 fn learn(
     features: FeatureSource<'_>,
     started: Instant,
@@ -196,8 +196,8 @@ fn require_enough(dataset: &Dataset) -> Result<()> {
     Err(Error::data(&dataset.root, problem, "add images, or merge classes"))
 }
 
-/// How much of the training images is kept, and which of them are used: in random order, one of each
-/// class in turn, so that the first ones represent all classes.
+/// How much of the training images is kept, and which of them are used: in random order, one of
+/// each class in turn, so that the first ones represent all classes.
 fn plan_images(dataset: &Dataset, config: &Config) -> (MemoryPlan, Vec<usize>) {
     let plan = MemoryPlan::new(dataset.train.len(), &config.probe);
     let mut order: Vec<usize> = (0..dataset.train.len()).collect();
@@ -237,7 +237,8 @@ struct FeatureSource<'a> {
 }
 
 impl FeatureSource<'_> {
-    /// Calls `give` with the features of every sample from the `first` on; `false` if asked to stop.
+    /// Calls `give` with the features of every sample from the `first` on; `false` if asked to
+    /// stop.
     fn for_each(
         &self,
         first: usize,

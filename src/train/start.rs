@@ -20,8 +20,8 @@ pub(super) struct Start<N> {
 }
 
 impl<N: Module> Start<N> {
-    /// The checkpoint of the run, which must fit what is to be trained; without one, the weights of a
-    /// file or random ones.
+    /// The checkpoint of the run, which must fit what is to be trained; without one, the weights of
+    /// a file or random ones.
     pub(super) fn of<L: Learner<Network = N>>(
         learner: &L,
         task: &TrainingTask<'_>,

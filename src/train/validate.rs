@@ -1,7 +1,7 @@
 //! The validation score, by which the epoch to keep is chosen.
 //!
-//! Validation has the same supervision as training: a method that learns from labels is validated on
-//! labels, and only one that learns from masks on masks.
+//! Validation has the same supervision as training: a method that learns from labels is validated
+//! on labels, and only one that learns from masks on masks.
 
 use std::ops::ControlFlow;
 

@@ -33,8 +33,8 @@ pub struct EvaluateRequest {
     pub maps: Option<PathBuf>,
     /// The dataset to score on; by default the one that the run was trained on.
     pub data: Option<DataSource>,
-    /// What counts as foreground in a mask file; by default the rule of the run's settings or of the
-    /// layout.
+    /// What counts as foreground in a mask file; by default the rule of the run's settings or of
+    /// the layout.
     pub mask_rule: Option<MaskRule>,
     /// Whether pictures in class folders are images even if they are named like masks.
     pub no_mask_names: bool,
@@ -46,8 +46,8 @@ pub struct EvaluateRequest {
     pub threshold: ThresholdRule,
     /// Whether the method is given the true class, as in the paper for its baselines.
     pub oracle_label: bool,
-    /// Whether decidability is computed: how well the class is predicted from the features of the maps'
-    /// foregrounds, and of their backgrounds.
+    /// Whether decidability is computed: how well the class is predicted from the features of the
+    /// maps' foregrounds, and of their backgrounds.
     pub decidability: bool,
     /// Weights of the backbone for those features; those of the run by default.
     pub weights: Option<PathBuf>,

@@ -32,8 +32,8 @@ fn require_memory(bytes: f64, work: &str, remedy: &str) -> Result<()> {
     })
 }
 
-/// Refuses training that would run out of memory on the processor; the memory of other devices is not
-/// known.
+/// Refuses training that would run out of memory on the processor; the memory of other devices is
+/// not known.
 pub(super) fn require_memory_of(task: &TrainingTask<'_>) -> Result<()> {
     let TrainingTask { config, dataset, device, ranks, .. } = task;
     if !device::is_cpu(device) {
@@ -76,8 +76,8 @@ pub(super) struct ImageWork<'a> {
     pub(super) predictor: Option<&'a Predictor>,
     pub(super) preprocess: &'a PreprocessConfig,
     pub(super) max_megapixels: u32,
-    /// Images of more pixels are held one at a time, and passed through the network in windows of this
-    /// many.
+    /// Images of more pixels are held one at a time, and passed through the network in windows of
+    /// this many.
     pub(super) max_pixels: Option<usize>,
     /// Number of images that are held beside the one in the network.
     pub(super) waiting: usize,

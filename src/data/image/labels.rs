@@ -17,8 +17,8 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// Reads the numbers of a label map as they are stored, upright: palette indices, and grey of 1, 2 or
-/// 4 bits unscaled; alpha is ignored.
+/// Reads the numbers of a label map as they are stored, upright: palette indices, and grey of 1, 2
+/// or 4 bits unscaled; alpha is ignored.
 ///
 /// The flag says whether the compression is lossless, unlike that of JPEG.
 pub(crate) fn read_labels(path: &Path, max_megapixels: u32) -> Result<(DynamicImage, bool)> {

@@ -121,7 +121,8 @@ impl Builder {
         Some(image)
     }
 
-    /// The path written in a list, resolved from `base`; `None`, and a problem, if it leaves `base`.
+    /// The path written in a list, resolved from `base`; `None`, and a problem, if it leaves
+    /// `base`.
     pub(super) fn resolve(&mut self, base: &Path, written: &str, by: &Origin) -> Option<PathBuf> {
         if written.contains('\\') {
             self.backslashes.add(|| format!("`{written}`"));
@@ -144,8 +145,8 @@ impl Builder {
         named.map(|mask| self.resolve(base, mask, by)).collect()
     }
 
-    /// Maps splits to those of the dataset: if there are no labels of test images, `val` becomes the
-    /// test split, as is usual.
+    /// Maps splits to those of the dataset: if there are no labels of test images, `val` becomes
+    /// the test split, as is usual.
     pub(super) fn scored_split(
         &mut self,
         found: &[Split],
@@ -158,8 +159,8 @@ impl Builder {
         move |split| if val_is_scored && split == Split::Valid { Split::Test } else { split }
     }
 
-    /// Adds an image if it exists, its class is known, and it is new, with those of its mask files that
-    /// exist.
+    /// Adds an image if it exists, its class is known, and it is new, with those of its mask files
+    /// that exist.
     pub(super) fn add(
         &mut self,
         by: &Origin,
@@ -233,7 +234,8 @@ impl Builder {
         None
     }
 
-    /// The mask at `path`; `None` if there is none, which is a problem unless the image is for training.
+    /// The mask at `path`; `None` if there is none, which is a problem unless the image is for
+    /// training.
     fn existing_mask(&mut self, path: &Path, split: Split, by: &Origin) -> Option<PathBuf> {
         if split == Split::Train && self.files.find(path) == PathKind::Missing {
             // Training needs labels only.

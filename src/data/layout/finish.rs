@@ -45,8 +45,8 @@ pub(super) fn check_classes(dataset: &mut Dataset) {
 /// Larger masks are not decoded to guess their rule.
 const MAX_MEGAPIXELS: u32 = 50;
 
-/// Reads masks as trimaps if they hold 1, 2 and 3 only, since by the usual rule every pixel would be
-/// foreground; notes what the usual rule does with shades.
+/// Reads masks as trimaps if they hold 1, 2 and 3 only, since by the usual rule every pixel would
+/// be foreground; notes what the usual rule does with shades.
 pub(super) fn guess_mask_rule(dataset: &mut Dataset) {
     let masks: Vec<&Path> = dataset
         .samples()

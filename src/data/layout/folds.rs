@@ -50,7 +50,8 @@ pub(super) fn read(folder: &Path, options: &OpenOptions) -> Option<Builder> {
     Some(builder)
 }
 
-/// Finds the folder that `written` paths are relative to, and notes it if it is not that of the lists.
+/// Finds the folder that `written` paths are relative to, and notes it if it is not that of the
+/// lists.
 pub(super) fn use_images(
     builder: &mut Builder,
     lists: &Path,

@@ -62,8 +62,8 @@ impl EvalImages {
     }
 }
 
-/// Preprocesses `images` in the background, except those of more than `max_pixels`, which are `None`:
-/// several of them would not fit into memory.
+/// Preprocesses `images` in the background, except those of more than `max_pixels`, which are
+/// `None`: several of them would not fit into memory.
 ///
 /// Memory is bounded by `max_pixels` and the number of workers, whatever the images.
 pub fn prefetch(

@@ -41,8 +41,8 @@ fn read_to_enlarge(
     Ok(image)
 }
 
-/// Runs `prepare` on a file, and turns a panic, as decoders may on damaged files, into an error that
-/// names the file.
+/// Runs `prepare` on a file, and turns a panic, as decoders may on damaged files, into an error
+/// that names the file.
 fn naming<T>(path: &Path, prepare: impl FnOnce() -> Result<T>) -> Result<T> {
     panic::catch_unwind(AssertUnwindSafe(prepare)).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str);

@@ -1,7 +1,7 @@
 //! Batches with masks, for full supervision and nothing else.
 //!
-//! All random choices for a sample are a pure function of *(seed, epoch, sample)*, so that a mask can
-//! be cropped apart from its image and still match it pixel by pixel.
+//! All random choices for a sample are a pure function of *(seed, epoch, sample)*, so that a mask
+//! can be cropped apart from its image and still match it pixel by pixel.
 
 use std::path::{Path, PathBuf};
 
@@ -136,7 +136,8 @@ impl Source {
     }
 }
 
-/// A mask as a picture, to be resized and cropped as one: foreground in red, ignored pixels in green.
+/// A mask as a picture, to be resized and cropped as one: foreground in red, ignored pixels in
+/// green.
 fn picture(mask: &Mask) -> RgbImage {
     RgbImage::from_fn(mask.width, mask.height, |x, y| {
         let pixel = y as usize * mask.width as usize + x as usize;

@@ -12,8 +12,8 @@ use crate::{
 
 /// The source of a method's batches, and of all ground truth that it has access to.
 ///
-/// Weak supervision is a matter of types: a method with a [`TrainLoader`](super::TrainLoader) is given
-/// labels, in training and in validation, and has no way to ask for more.
+/// Weak supervision is a matter of types: a method with a [`TrainLoader`](super::TrainLoader) is
+/// given labels, in training and in validation, and has no way to ask for more.
 pub trait Supervision: Sized {
     /// What one step learns from.
     type Batch: AsRef<Batch>;

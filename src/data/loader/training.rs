@@ -39,7 +39,8 @@ pub struct Batch {
     pub height: usize,
     /// Width of each image in pixels.
     pub width: usize,
-    /// Whether this rank has no image of the batch, and has a blank one instead, which does not count.
+    /// Whether this rank has no image of the batch, and has a blank one instead, which does not
+    /// count.
     pub blank: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Decoding of ground-truth masks.
 //!
-//! Files differ in what marks the object: 1, 255, an instance's number, a palette's entry, a share of
-//! votes, anything but blue. A [`MaskRule`] says how files are read; a [`Mask`] always means the same.
-//! See `docs/data.md`.
+//! Files differ in what marks the object: 1, 255, an instance's number, a palette's entry, a share
+//! of votes, anything but blue. A [`MaskRule`] says how files are read; a [`Mask`] always means the
+//! same. See `docs/data.md`.
 
 mod outline;
 mod pixel_label;

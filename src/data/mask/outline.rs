@@ -41,8 +41,8 @@ pub enum Shape {
     Runs((u32, u32), Vec<u32>),
 }
 
-/// Pixels that may be drawn for an image, plus a multiple of its own number of pixels: far more than
-/// annotators draw.
+/// Pixels that may be drawn for an image, plus a multiple of its own number of pixels: far more
+/// than annotators draw.
 const WORK: u64 = 1 << 26;
 const TIMES_COVERED: u64 = 256;
 /// A crossing of a line with a row is remembered and sorted, and costs as many pixels.

@@ -94,8 +94,8 @@ pub struct Window {
     pub height: usize,
 }
 
-/// The network's input for an image, read window by window, so that the whole input, at twelve bytes a
-/// pixel, need not be in memory.
+/// The network's input for an image, read window by window, so that the whole input, at twelve
+/// bytes a pixel, need not be in memory.
 #[derive(Debug)]
 pub struct InputView<'a> {
     image: Cow<'a, RgbImage>,

@@ -67,7 +67,8 @@ impl Learner for Minmax {
         Learned { terms: losses, gradients, mistakes: mistakes as f64, localizer_passes }
     }
 
-    /// From the label only: the mistake of the classifier, and the negative log-likelihood of both heads.
+    /// From the label only: the mistake of the classifier, and the negative log-likelihood of both
+    /// heads.
     fn validate(
         &self,
         model: &Model,
@@ -86,7 +87,8 @@ impl Learner for Minmax {
         }
     }
 
-    /// Mask and class probabilities of the localizer, and those of the classifier on the foreground.
+    /// Mask and class probabilities of the localizer, and those of the classifier on the
+    /// foreground.
     ///
     /// The mask is made of the maps of all classes, so that `class` is not used.
     fn localize(

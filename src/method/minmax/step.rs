@@ -202,7 +202,8 @@ impl Step<'_> {
         }
     }
 
-    /// H(p, p̂ˢ), Eq. 7, weighted: the sum over active samples divided by the size of the whole batch.
+    /// H(p, p̂ˢ), Eq. 7, weighted: the sum over active samples divided by the size of the whole
+    /// batch.
     fn localizer_loss(&self, response: &Response, labels: &[usize]) -> Tensor<1> {
         let share = self.config.loss.localizer / self.share.all as f64;
         cross_entropy(response.scores.clone(), labels).sum() * share
@@ -235,8 +236,8 @@ impl Step<'_> {
         self.backward(losses, self.config.loss.background, &mask, sum)
     }
 
-    /// L19: the scores of the classifier, and the mask as a leaf of their graph, so that its gradient
-    /// can be read after the backward pass.
+    /// L19: the scores of the classifier, and the mask as a leaf of their graph, so that its
+    /// gradient can be read after the backward pass.
     fn classify(
         &self,
         part: fn(Tensor<4>, Tensor<4>) -> Tensor<4>,
@@ -266,8 +267,8 @@ impl Step<'_> {
         PartLoss { sum: f64::from(sum), mask_gradient }
     }
 
-    /// The gradient of the area terms (`loss.area` and `loss.size`) by the mask, `[B, 1, 1, 1]`: the
-    /// same for every pixel of an image.
+    /// The gradient of the area terms (`loss.area` and `loss.size`) by the mask, `[B, 1, 1, 1]`:
+    /// the same for every pixel of an image.
     fn area_gradient(&self, mask: &Tensor<4>) -> Tensor<4> {
         let [mine, _, height, width] = mask.dims();
         let (batch, pixels) = (self.share.all as f64, (height * width) as f64);

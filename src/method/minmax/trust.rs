@@ -43,13 +43,14 @@ impl Trust {
         Self { sigma, semantics, unconditional: false, round: 0, samples: vec![sample; batch] }
     }
 
-    /// Trusts every sample in every round, whatever is predicted: the most costly case, for benchmarks.
+    /// Trusts every sample in every round, whatever is predicted: the most costly case, for
+    /// benchmarks.
     pub fn unconditional(batch: usize, sigma: f64) -> Self {
         Self { unconditional: true, ..Self::new(batch, sigma, Semantics::Pinpoint) }
     }
 
-    /// Number of localizer passes for `rounds` erasings: t = 0 to u, of which t = 0 is given the intact
-    /// image.
+    /// Number of localizer passes for `rounds` erasings: t = 0 to u, of which t = 0 is given the
+    /// intact image.
     ///
     /// The published code stops one pass earlier and never uses what it erased last.
     pub fn passes(rounds: usize, semantics: Semantics) -> usize {

@@ -49,8 +49,9 @@ impl LabelledCells {
 
     /// Fills `cells` with random cells of an image.
     ///
-    /// If the image has more cells, they are taken evenly spaced from a random start, which needs no
-    /// shuffle and covers the whole image. If it has fewer, all are taken, and random ones again.
+    /// If the image has more cells, they are taken evenly spaced from a random start, which needs
+    /// no shuffle and covers the whole image. If it has fewer, all are taken, and random ones
+    /// again.
     pub(crate) fn draw(&self, image: usize, stream: &mut Stream, cells: &mut [f32]) {
         let image = &self.images[image];
         let (width, total) = (self.dimensions, image.count());

@@ -8,8 +8,8 @@
 //! a = (cov(I) + ε)⁻¹ cov(I, p),   b = mean p − a·mean I,   q = mean a · I + mean b
 //! ```
 //!
-//! with means over small squares. ε is a share of the variance of the colours in the whole image, so
-//! that brightness and contrast change nothing. Where colours are constant p is only smoothed.
+//! with means over small squares. ε is a share of the variance of the colours in the whole image,
+//! so that brightness and contrast change nothing. Where colours are constant p is only smoothed.
 
 use std::ops::Range;
 
@@ -42,7 +42,8 @@ pub(super) struct Colours {
 }
 
 impl Colours {
-    /// Black, for an image of height and width `size` whose pixels are yet to be [added](Self::add).
+    /// Black, for an image of height and width `size` whose pixels are yet to be
+    /// [added](Self::add).
     pub(super) fn new(size: [usize; 2]) -> Self {
         let grid = size.map(|side| side.div_ceil(STRIDE));
         Self { grid, values: vec![0.0; grid[0] * grid[1] * 3] }
@@ -157,7 +158,8 @@ fn local_colours(colours: &[f32], grid: [usize; 2], flatness: f32) -> Vec<LocalC
         let mean = Vector3::new(r, g, b);
         let square = Matrix3::new(rr, rg, rb, rg, gg, gb, rb, gb, bb);
         let within = square - mean * mean.transpose() + Matrix3::identity() * flatness;
-        // ε makes the matrix positive definite; only rounding errors above it could leave no inverse.
+        // ε makes the matrix positive definite; only rounding errors above it could leave no
+        // inverse.
         LocalColours { mean, inverse: within.try_inverse().unwrap_or_else(Matrix3::zeros) }
     };
     square_means(&moments, grid).into_iter().map(of_means).collect()

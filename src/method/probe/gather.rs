@@ -1,11 +1,11 @@
 //! What heads learn from, gathered image by image within a memory bound.
 //!
-//! The projection is fitted to the raw vectors of the first images, in random order: of all
-//! images if their raw vectors fit into the bound, otherwise of as many as do. From then on
-//! vectors are projected as they come, which makes them six times smaller (with ResNet-18 and the
-//! default settings), and only as many cells of each image are kept as the bound allows. So each
-//! image passes the backbone once, and the memory for cells does not grow with the number of images;
-//! each image adds a descriptor of a few kilobytes.
+//! The projection is fitted to the raw vectors of the first images, in random order: of all images
+//! if their raw vectors fit into the bound, otherwise of as many as do. From then on vectors are
+//! projected as they come, which makes them six times smaller (with ResNet-18 and the default
+//! settings), and only as many cells of each image are kept as the bound allows. So each image
+//! passes the backbone once, and the memory for cells does not grow with the number of images; each
+//! image adds a descriptor of a few kilobytes.
 
 use half::f16;
 use nalgebra::DMatrix;

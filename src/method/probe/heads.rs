@@ -1,5 +1,5 @@
-//! The heads that make masks: teachers and then students are trained, and the students' mean logit is
-//! mixed with the discriminant of the image.
+//! The heads that make masks: teachers and then students are trained, and the students' mean logit
+//! is mixed with the discriminant of the image.
 
 use rayon::prelude::*;
 
@@ -54,8 +54,8 @@ const RIDGE: f32 = 10.0;
 /// Mean skewness of maps whose foreground is not small, measured on objects of many sizes.
 const USUAL_SKEWNESS: f64 = 0.5;
 /// Shares η of a map's variance that its cut explains. At `OVERLAPPING` and below, each side of the
-/// cut has a spread of its own (α = 1 − β); at `DISTINCT` and above, both have the same (α = 0). They lie
-/// evenly around ¾, the share for evenly spread values.
+/// cut has a spread of its own (α = 1 − β); at `DISTINCT` and above, both have the same (α = 0).
+/// They lie evenly around ¾, the share for evenly spread values.
 const OVERLAPPING: f64 = 0.7;
 const DISTINCT: f64 = 0.8;
 /// Most images that heads are tested on, the first in random order, so that it takes seconds only.

@@ -8,8 +8,8 @@
 //! loss = err⁺ − min(err⁻, 1) − 2s [π ln S + (1 − π) ln(1 − S)]
 //! ```
 //!
-//! where 1 is the error at chance. Nothing can be memorized, since the regression is never tested on
-//! images that it was fitted to.
+//! where 1 is the error at chance. Nothing can be memorized, since the regression is never tested
+//! on images that it was fitted to.
 //!
 //! The regression, whose ridge is λ, is solved in closed form:
 //!

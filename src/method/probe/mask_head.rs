@@ -5,8 +5,8 @@
 //! loss = −ln p⁺_y − 2s [π ln S + (1 − π) ln(1 − S)]
 //! ```
 //!
-//! The classifier is given the image through the mask only, so that the mask moves to where the class
-//! is visible.
+//! The classifier is given the image through the mask only, so that the mask moves to where the
+//! class is visible.
 
 use super::{
     adamw::AdamW,
@@ -42,7 +42,8 @@ impl Classifier {
         scores
     }
 
-    /// Adds the gradient of `scale · −ln p_label` by the weights to `sum`; gives that by the features.
+    /// Adds the gradient of `scale · −ln p_label` by the weights to `sum`; gives that by the
+    /// features.
     fn backward(
         &self,
         features: &[f32],

@@ -86,8 +86,8 @@ impl Mlp {
 
     /// The gradient of a loss by all weights, from its gradient by the outputs.
     ///
-    /// `cells` are `[cells, dimensions]`, `hidden` the units after dropout, width × cells, `kept` the
-    /// factor of dropout for each unit, and `by_outputs` is outputs × cells.
+    /// `cells` are `[cells, dimensions]`, `hidden` the units after dropout, width × cells, `kept`
+    /// the factor of dropout for each unit, and `by_outputs` is outputs × cells.
     pub(super) fn gradient(
         &self,
         cells: &[f32],

@@ -1,5 +1,5 @@
-//! Features of an image averaged over the foreground and the background of a linear mask, with their
-//! gradient by the mask.
+//! Features of an image averaged over the foreground and the background of a linear mask, with
+//! their gradient by the mask.
 //!
 //! ```text
 //! R(x) = sigmoid(w·f(x) + b)
@@ -72,8 +72,8 @@ impl LinearMask {
         Self { weights: drawn.chain([0.0]).collect() }
     }
 
-    /// Trains the mask: in each step `loss_gradients` is given the pooled images and their labels, and
-    /// gives the gradient of the loss by each.
+    /// Trains the mask: in each step `loss_gradients` is given the pooled images and their labels,
+    /// and gives the gradient of the loss by each.
     pub(super) fn trained(
         mut self,
         data: &LabelledCells,

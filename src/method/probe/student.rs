@@ -63,8 +63,8 @@ pub(super) fn train(
     student
 }
 
-/// The mean cross-entropy of the sides of cells, and its gradient by all weights; `kept` is the factor
-/// of dropout for each hidden unit.
+/// The mean cross-entropy of the sides of cells, and its gradient by all weights; `kept` is the
+/// factor of dropout for each hidden unit.
 pub(super) fn loss(
     student: &Mlp,
     cells: &[f32],

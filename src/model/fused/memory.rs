@@ -1,11 +1,11 @@
 //! Memory of activations and gradients, handed from layer to layer instead of back to the system.
 //!
-//! Fresh memory costs more than the layers that make one pass over it, since the system clears every
-//! page first. So a vector that is not used any more is kept for the next layer that needs one of about
-//! the same size.
+//! Fresh memory costs more than the layers that make one pass over it, since the system clears
+//! every page first. So a vector that is not used any more is kept for the next layer that needs
+//! one of about the same size.
 //!
-//! No more vectors are kept than were lent: one of other origin is kept only in place of one that was
-//! lent and not given back.
+//! No more vectors are kept than were lent: one of other origin is kept only in place of one that
+//! was lent and not given back.
 
 use std::{
     collections::BTreeMap,

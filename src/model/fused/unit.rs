@@ -80,8 +80,8 @@ impl Layer {
         tensor(values, [conv.batch(), conv.out_height(), conv.out_width(), channels])
     }
 
-    /// The whole layer in one pass over memory, with the batch norm folded into the convolution; `None`
-    /// if it normalizes by the batch.
+    /// The whole layer in one pass over memory, with the batch norm folded into the convolution;
+    /// `None` if it normalizes by the batch.
     pub(super) fn predict(&self, input: &FlexTensor, end: End<'_>) -> Option<FlexTensor> {
         let [mean, variance] = self.running.as_ref()?;
         let mut output = memory::take(self.conv.output_len());

@@ -12,8 +12,8 @@ use crate::data::{image, layout::grouped};
 
 /// Finds the masks among the pictures of one folder.
 ///
-/// Gives the masks, each with the image that it belongs to, and the pictures that look like masks by
-/// name and content but have no image.
+/// Gives the masks, each with the image that it belongs to, and the pictures that look like masks
+/// by name and content but have no image.
 pub(super) fn sort(pictures: &[File], folder: &[usize]) -> (Vec<(usize, usize)>, Vec<usize>) {
     let by_stem = grouped(folder.iter().map(|&index| (pictures[index].stem.as_str(), index)));
     let partner = |stem: Option<&str>| stem.and_then(|stem| by_stem.get(stem)).map(|of| of[0]);

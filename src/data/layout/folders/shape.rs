@@ -43,7 +43,8 @@ impl Shape {
         (1..=folders.len()).any(|depth| self.mask_folders.contains(&folders[..depth]))
     }
 
-    /// The folders without those, such as `images/`, that only say that images or masks are in them.
+    /// The folders without those, such as `images/`, that only say that images or masks are in
+    /// them.
     pub(super) fn meaning<'a>(&self, folders: &'a [String]) -> Vec<&'a str> {
         let mut within_masks = false;
         let mut meaning = Vec::new();
@@ -57,8 +58,8 @@ impl Shape {
         meaning
     }
 
-    /// The split of the images in a folder, and their class if it is known; `None` if the folder is not
-    /// part of the dataset.
+    /// The split of the images in a folder, and their class if it is known; `None` if the folder is
+    /// not part of the dataset.
     pub(super) fn place<'a>(&self, folders: &'a [String]) -> Option<(Split, Option<&'a str>)> {
         if self.holds_masks(folders)
             || self.images_folder.as_ref().is_some_and(|name| folders.first() != Some(name))
