@@ -1,13 +1,13 @@
-//! Bilinear interpolation: where values are read between their neighbours, and how they are rounded.
+//! Bilinear interpolation: positions, weights and rounding.
 //!
-//! Masks are compared with each other to the bit (whole and in tiles, with and without a gradient),
-//! so positions, weights and rounding are decided here and nowhere else. Two interpolations are
-//! not this one: `data::preprocess::enlarge` has Pillow's integer weights, and tensors with a
-//! gradient are interpolated by matrix products of these weights.
+//! Masks must agree to the bit (whole and in tiles, with and without a gradient), so all of these
+//! are defined here. Two interpolations are not this one: images are resized in
+//! `data::preprocess::resample` with Pillow's integer weights, and tensors with a gradient are
+//! interpolated by matrix products with these weights.
 
 use rayon::prelude::*;
 
-/// Two neighbours on a line, and how much the second counts.
+/// Two neighbours on a line, and the weight of the second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Tap {
     pub(crate) near: usize,
@@ -16,7 +16,8 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    /// What lies at `position` of a line whose last place is `last`; ends are repeated beyond them.
+    /// The neighbours of a `position` on a line with indices up to `last`; positions beyond the
+    /// ends are moved to them.
     fn at(position: f64, last: usize) -> Self {
         let position = position.clamp(0.0, last as f64);
         let near = position as usize;
@@ -28,23 +29,23 @@ impl Tap {
         [1.0 - self.weight, self.weight]
     }
 
-    /// The value between two, rounded as the sum of a matrix product is on processors that fuse
-    /// multiplication and addition: so it is the same with and without a gradient.
+    /// The interpolated value, rounded as a matrix product is on processors with fused
+    /// multiply-add, so that it is the same with and without a gradient.
     #[inline]
     pub(crate) fn mix(&self, near: f32, far: f32) -> f32 {
         let [one, other] = self.weights();
         other.mul_add(far, one * near)
     }
 
-    /// The value between two scores: equal ones are given back exactly, since scores are ranked and
-    /// a tie must stay one.
+    /// The value interpolated between two scores; between equal scores it is exactly that score,
+    /// since scores are ranked and ties must stay ties.
     #[inline]
     pub(crate) fn mix_scores(&self, near: f32, far: f32) -> f32 {
         near + (far - near) * self.weight
     }
 
-    /// The value between two features of an image, where there are hundreds in a cell: rounded
-    /// twice, as every processor can for many at a time.
+    /// The value interpolated between two features, of which a cell has hundreds: without fused
+    /// multiply-add, so that it is vectorized on every processor.
     #[inline]
     pub(crate) fn mix_features(&self, near: f32, far: f32) -> f32 {
         let [one, other] = self.weights();
@@ -52,7 +53,7 @@ impl Tap {
     }
 }
 
-/// How `count` values are read from a line of `length`, one at every `step` up to the last.
+/// How `count` values at multiples of `step` are read from a line of `length`.
 pub(crate) fn spaced(count: usize, length: usize, step: f64) -> Vec<Tap> {
     (0..count).map(|place| Tap::at(place as f64 * step, length - 1)).collect()
 }
@@ -66,13 +67,14 @@ pub(crate) fn aligned(count: usize, length: usize) -> Vec<Tap> {
     spaced(count, length, step)
 }
 
-/// How `count` values are read from a line of `length` with the middles of both lines' cells aligned.
+/// How `count` values are read from a line of `length` with half-pixel centres: PyTorch's
+/// `align_corners=False`.
 pub(crate) fn half_pixel(count: usize, length: usize) -> Vec<Tap> {
     let step = length as f64 / count as f64;
     (0..count).map(|place| Tap::at((place as f64 + 0.5) * step - 0.5, length - 1)).collect()
 }
 
-/// Writes one line that lies between the rows of a plane with `width` columns.
+/// Interpolates one row of a plane with `width` columns.
 pub(crate) fn read_line(plane: &[f32], width: usize, row: Tap, columns: &[Tap], line: &mut [f32]) {
     let [above, below] = [row.near, row.far].map(|row| &plane[row * width..][..width]);
     let between: Vec<f32> = above.iter().zip(below).map(|(&a, &b)| row.mix(a, b)).collect();
@@ -81,7 +83,7 @@ pub(crate) fn read_line(plane: &[f32], width: usize, row: Tap, columns: &[Tap], 
     }
 }
 
-/// Reads planes of `height × width`, which lie one after the other, at other rows and columns.
+/// Interpolates planes of `height × width`, which lie one after the other.
 pub(crate) fn read_planes(
     planes: &[f32],
     [height, width]: [usize; 2],

@@ -1,4 +1,4 @@
-//! Where tensors live: the only place that knows the backends by name.
+//! The devices that tensors can be on. Beside `model::fused`, nothing else names a backend.
 
 use burn::tensor::Device;
 

@@ -1,4 +1,4 @@
-//! SHA-256, by which files and tensors are known again.
+//! SHA-256, by which files and tensors are identified.
 
 use std::{
     fmt::Write as _,
@@ -7,12 +7,12 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-/// A digest in the making.
+/// A digest that is being computed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Digest(Sha256);
 
 impl Digest {
-    /// Adds bytes to what has been seen.
+    /// Adds bytes.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }

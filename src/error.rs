@@ -1,4 +1,4 @@
-//! What can go wrong, named after the thing the user has to fix.
+//! Errors, named after what the user has to fix.
 #![expect(missing_docs, reason = "each variant's message says what its fields are")]
 
 use std::{
@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The result of everything in this crate that reads the outside world.
+/// The result of everything in this crate that reads files, settings or data.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A problem with the user's files, settings or data.
@@ -59,7 +59,7 @@ pub enum Error {
     )]
     Mismatch(Vec<String>),
 
-    /// Training left the realm of finite numbers.
+    /// The loss of a training step is not finite.
     #[error(
         "the loss became {loss} in epoch {epoch}, step {step}; the last good state is in `{}`\n\
          hint: lower `optimizer.learning_rate`",
@@ -75,7 +75,7 @@ pub enum Error {
     #[error("{problem}\nhint: {remedy}")]
     Memory { problem: String, remedy: String },
 
-    /// Whoever observed the work asked it to stop.
+    /// The observer asked to stop.
     #[error("interrupted")]
     Interrupted,
 

@@ -1,4 +1,4 @@
-//! Pixel-level localization learned from image-level labels.
+//! Weakly supervised localization: masks of objects, learned from image labels alone.
 //!
 //! Train on labelled images of your own, which gives a run directory:
 //!
@@ -27,7 +27,7 @@
 //! # Ok::<(), pinpoint::Error>(())
 //! ```
 //!
-//! Score a run on the test images of the dataset that it knows:
+//! Score a run on the test images of the dataset that it was trained on:
 //!
 //! ```no_run
 //! use std::ops::ControlFlow;
@@ -51,17 +51,20 @@
 //! # Ok::<(), pinpoint::Error>(())
 //! ```
 //!
-//! The modules are declared in the order in which data flows through them; each imports only from
-//! those before it:
+//! Where to read on, by what the modules do with data:
 //!
 //! ```text
-//! data ─▶ model ⇄ method ─▶ train ─▶ run
-//!                                     └─▶ predict ─▶ evaluate ─▶ report
+//! data ─▶ train (model, method) ─▶ run ─┬─▶ predict ─▶ formats
+//!                                       ├─▶ evaluate (metrics) ─▶ report
+//!                                       └─▶ export
 //! ```
+//!
+//! [`workflow`] has each of these as one call. The modules are declared below in the order of their
+//! dependencies: each imports only from those before it.
 //!
 //! `docs/method.md` has the equations, which [`method::minmax::Step`] follows line by line;
 //! `docs/data.md` says what a dataset may look like, and `ARCHITECTURE.md` has the rules that keep
-//! the parts apart.
+//! the modules apart.
 #![forbid(unsafe_code)]
 
 mod bilinear;
@@ -85,19 +88,19 @@ pub mod collective;
 /// Statistics that methods and metrics share.
 pub mod stats;
 
-/// Where tensors live.
+/// The processor and the GPUs that tensors can be on.
 pub mod device;
 
 /// Images, labels and masks: from files to augmented batches.
 pub mod data;
 
-/// The network: a backbone with a localizer and a classifier head.
+/// The networks: a backbone with a localizer and a classifier head, and those of the baselines.
 pub mod model;
 
-/// What a step of training does: our method and its baselines.
+/// The methods: how each learns, and how its masks are read. Min-max entropy, the probe, baselines.
 pub mod method;
 
-/// The run directory: what training leaves on disk, whole or not at all.
+/// The run directory: settings, weights, checkpoint and metrics, each file written atomically.
 pub mod run;
 
 /// The training loop.
@@ -106,25 +109,25 @@ pub mod train;
 /// Trained networks as ONNX files.
 pub mod export;
 
-/// Score maps snapped to the edges of their image.
+/// Score maps snapped to the edges of their image by a dense CRF.
 pub mod refine;
 
 /// Scores of masks, boxes and classes against ground truth.
 pub mod metrics;
 
-/// Class, mask and boxes of an image.
+/// Prediction: class, mask and regions of an image.
 pub mod predict;
 
-/// Predictions in the formats of other programs.
+/// Masks in the formats of other programs, and event files of TensorBoard.
 pub mod formats;
 
-/// Predictions of a split, scored.
+/// Evaluation: a split is predicted and scored.
 pub mod evaluate;
 
-/// Curves, overlays and galleries as pictures.
+/// Reports: JSON, tables, figures, overlays and pages; several of them compared.
 pub mod report;
 
-/// Whole tasks in one call.
+/// Training and evaluation, each as one call.
 pub mod workflow;
 
 pub use config::Config;

@@ -1,7 +1,7 @@
-//! Work done by several threads, handed over in order.
+//! Work done by several threads, whose results are handed over in order.
 //!
-//! Not `rayon`, whose results come in order only when all of them are there, so that nothing bounds
-//! how many wait.
+//! `rayon` gives ordered results only once all of them are computed, so that nothing bounds the
+//! memory of those that wait.
 
 use std::{
     collections::VecDeque,
@@ -16,20 +16,21 @@ use std::{
     time::Duration,
 };
 
-/// Jobs under way in worker threads; an iterator over what came of them, in the order given.
+/// A queue of jobs for worker threads, and an iterator over their results.
 ///
-/// At most `window` results are begun and not yet taken, which bounds the memory. Results come
-/// in order, whichever thread finishes first. A panic in the work goes on where its result is
-/// taken. Dropping the queue stops the workers as soon as they finish the job at hand.
+/// Results come in the order of the jobs, whichever thread finishes first. At most `window` jobs
+/// are started and not yet taken, which bounds the memory. A panic in a job is resumed where its
+/// result is taken. Dropping the queue stops each worker once it has finished its present job.
 #[derive(Debug)]
-pub(crate) struct Ordered<J, T> {
+pub(crate) struct OrderedJobs<J, T> {
+    /// Jobs that do not fit into the window yet.
     waiting: VecDeque<J>,
     window: usize,
     /// To the workers.
     jobs: Sender<Task<J, T>>,
-    /// From the workers: the results of the jobs begun, in their order.
-    begun: VecDeque<Receiver<thread::Result<T>>>,
-    /// The next result, if it was waited for and not taken yet.
+    /// From the workers: the results of the jobs that were started, in their order.
+    started: VecDeque<Receiver<thread::Result<T>>>,
+    /// The next result, if it has arrived and was not taken yet.
     next: Option<thread::Result<T>>,
     stopped: Arc<AtomicBool>,
 }
@@ -37,16 +38,16 @@ pub(crate) struct Ordered<J, T> {
 /// A job, and where its result is to be sent.
 type Task<J, T> = (J, Sender<thread::Result<T>>);
 
-/// The jobs of an [`Ordered`], as its workers see them.
+/// The jobs of an [`OrderedJobs`], as its workers see them.
 #[derive(Debug)]
 struct Worker<J, T> {
     jobs: Arc<Mutex<Receiver<Task<J, T>>>>,
     stopped: Arc<AtomicBool>,
 }
 
-impl<J: Send + 'static, T: Send + 'static> Ordered<J, T> {
-    /// Does all of the jobs ahead, in threads that nobody waits for.
-    pub(crate) fn ahead(
+impl<J: Send + 'static, T: Send + 'static> OrderedJobs<J, T> {
+    /// Does the jobs in detached threads, ahead of whoever takes the results.
+    pub(crate) fn detached(
         jobs: Vec<J>,
         workers: usize,
         window: usize,
@@ -63,19 +64,19 @@ impl<J: Send + 'static, T: Send + 'static> Ordered<J, T> {
     }
 }
 
-impl<J: Send, T: Send> Ordered<J, T> {
-    /// Runs `feed`, which gives the jobs and takes the results, beside threads that end with it.
+impl<J: Send, T: Send> OrderedJobs<J, T> {
+    /// Runs `feed`, which pushes jobs and takes results, beside worker threads that end with it.
     ///
-    /// Who feeds keeps the window by taking all that is [ready](Self::ready) after each
-    /// [push](Self::push).
-    pub(crate) fn fed<R>(
+    /// `feed` must take all that is [ready](Self::ready) after each [push](Self::push), or jobs
+    /// pile up beyond the window.
+    pub(crate) fn scoped<R>(
         workers: usize,
         window: usize,
         work: &(impl Fn(J) -> T + Sync),
         feed: impl FnOnce(&mut Self) -> R,
     ) -> R {
         let (mut queue, threads) = Self::new(workers.max(1), window);
-        // Moved into the scope, so that the workers are told when the feeding ends, however it does.
+        // Moved into the scope, so that the workers stop when `feed` ends, also by a panic.
         thread::scope(move |scope| {
             for worker in threads {
                 scope.spawn(move || worker.run(work));
@@ -85,45 +86,46 @@ impl<J: Send, T: Send> Ordered<J, T> {
     }
 }
 
-impl<J, T> Ordered<J, T> {
+impl<J, T> OrderedJobs<J, T> {
     fn new(workers: usize, window: usize) -> (Self, Vec<Worker<J, T>>) {
         assert!(window > 0, "no work could ever begin");
         let (jobs, receiver) = channel();
         let (receiver, stopped) = (Arc::new(Mutex::new(receiver)), Arc::default());
         let worker = || Worker { jobs: Arc::clone(&receiver), stopped: Arc::clone(&stopped) };
         let threads = iter::repeat_with(worker).take(workers).collect();
-        let (waiting, begun) = (VecDeque::new(), VecDeque::new());
-        (Self { waiting, window, jobs, begun, next: None, stopped }, threads)
+        let (waiting, started) = (VecDeque::new(), VecDeque::new());
+        (Self { waiting, window, jobs, started, next: None, stopped }, threads)
     }
 
-    /// Gives a job to the next free worker.
+    /// Adds a job.
     pub(crate) fn push(&mut self, job: J) {
         self.waiting.push_back(job);
-        self.begin();
+        self.start();
     }
 
-    /// The next result if it is there, or has to be waited for since the window is full.
+    /// The next result if it has arrived, or waits for it if the window is full.
     pub(crate) fn ready(&mut self) -> Option<T> {
-        let is_full = self.begun.len() >= self.window;
+        let is_full = self.started.len() >= self.window;
         if is_full || self.wait(Duration::ZERO) { self.next() } else { None }
     }
 
-    /// Waits for the next result, but no longer than this; whether it would come at once now.
+    /// Waits for the next result, but no longer than this; whether it has arrived, or no job is
+    /// left.
     pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
-        if let (None, Some(result)) = (&self.next, self.begun.front()) {
+        if let (None, Some(result)) = (&self.next, self.started.front()) {
             self.next = result.recv_timeout(timeout).ok();
         }
-        self.next.is_some() || self.begun.is_empty()
+        self.next.is_some() || self.started.is_empty()
     }
 
-    /// Hands on the jobs that fit into the window.
-    fn begin(&mut self) {
-        while self.begun.len() < self.window
+    /// Starts the jobs that fit into the window.
+    fn start(&mut self) {
+        while self.started.len() < self.window
             && let Some(job) = self.waiting.pop_front()
         {
             let (sender, result) = channel();
             self.jobs.send((job, sender)).expect("workers end after the queue");
-            self.begun.push_back(result);
+            self.started.push_back(result);
         }
     }
 }
@@ -136,28 +138,28 @@ impl<J, T> Worker<J, T> {
             if self.stopped.load(Relaxed) {
                 return;
             }
-            // If nobody waits for it any more, it is nobody's.
+            // The receiver is gone if the queue was dropped.
             let _ = result.send(catch_unwind(AssertUnwindSafe(|| work(job))));
         }
     }
 }
 
-impl<J, T> Iterator for Ordered<J, T> {
+impl<J, T> Iterator for OrderedJobs<J, T> {
     type Item = T;
 
-    /// Waits for the next result in order; none if everything given has been taken.
+    /// Waits for the next result in order; none if all results have been taken.
     fn next(&mut self) -> Option<T> {
-        let result = self.begun.pop_front()?;
+        let result = self.started.pop_front()?;
         let answer = || result.recv().expect("a worker answers for every job");
         let outcome = self.next.take().unwrap_or_else(answer);
-        self.begin();
+        self.start();
         Some(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }
 
-impl<J, T> Drop for Ordered<J, T> {
+impl<J, T> Drop for OrderedJobs<J, T> {
     fn drop(&mut self) {
-        // Not waited for: a hostile file may take one of the workers a minute.
+        // Workers are not joined: a hostile file may keep one of them busy for a minute.
         self.stopped.store(true, Relaxed);
     }
 }
@@ -176,7 +178,7 @@ mod tests {
                 job
             };
             let jobs: Vec<usize> = (0..20).collect();
-            let results = Ordered::ahead(jobs.clone(), workers, 5, early_ones_are_slow);
+            let results = OrderedJobs::detached(jobs.clone(), workers, 5, early_ones_are_slow);
             assert_eq!(results.collect::<Vec<_>>(), jobs);
         }
     }
@@ -189,7 +191,7 @@ mod tests {
                 job
             };
             let mut outcomes = Vec::new();
-            Ordered::fed(workers, 2 * workers, &early_ones_are_slow, |queue| {
+            OrderedJobs::scoped(workers, 2 * workers, &early_ones_are_slow, |queue| {
                 for job in 0..20 {
                     queue.push(job);
                     while let Some(outcome) = queue.ready() {
@@ -207,7 +209,7 @@ mod tests {
         let begun = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&begun);
         let mut results =
-            Ordered::ahead(vec![(); 100], 4, 3, move |()| counter.fetch_add(1, SeqCst));
+            OrderedJobs::detached(vec![(); 100], 4, 3, move |()| counter.fetch_add(1, SeqCst));
         for taken in 1..20 {
             results.next().unwrap();
             thread::sleep(Duration::from_millis(1));
@@ -222,7 +224,7 @@ mod tests {
             thread::sleep(Duration::from_millis(1));
             done.fetch_add(1, SeqCst);
         };
-        Ordered::fed(2, 4, &work, |queue| {
+        OrderedJobs::scoped(2, 4, &work, |queue| {
             for given in 1..40 {
                 queue.push(());
                 while queue.ready().is_some() {}
@@ -234,7 +236,7 @@ mod tests {
     #[test]
     fn a_panic_is_handed_over_and_the_rest_goes_on() {
         let mut results =
-            Ordered::ahead(vec![0, 1, 2], 2, 2, |job| assert_ne!(job, 1, "job one is bad"));
+            OrderedJobs::detached(vec![0, 1, 2], 2, 2, |job| assert_ne!(job, 1, "job one is bad"));
         let mut next = || catch_unwind(AssertUnwindSafe(|| results.next().unwrap()));
         let outcomes: Vec<bool> = (0..3).map(|_| next().is_ok()).collect();
         assert_eq!(outcomes, [true, false, true]);
@@ -245,7 +247,7 @@ mod tests {
     #[should_panic(expected = "job two is bad")]
     fn a_panic_that_whoever_feeds_passes_on_ends_the_workers() {
         let work = |job: u8| assert_ne!(job, 2, "job two is bad");
-        Ordered::fed(2, 8, &work, |queue| {
+        OrderedJobs::scoped(2, 8, &work, |queue| {
             (0..5).for_each(|job| queue.push(job));
             queue.for_each(drop);
         });
@@ -256,7 +258,7 @@ mod tests {
         let begun = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&begun);
         let mut results =
-            Ordered::ahead(vec![(); 1000], 2, 4, move |()| counter.fetch_add(1, SeqCst));
+            OrderedJobs::detached(vec![(); 1000], 2, 4, move |()| counter.fetch_add(1, SeqCst));
         results.next();
         drop(results);
         assert!(begun.load(SeqCst) <= 5);
@@ -264,7 +266,7 @@ mod tests {
 
     #[test]
     fn feeding_that_stops_early_leaves_no_thread_waiting() {
-        let stopped: Result<(), &str> = Ordered::fed(3, 6, &|job: u8| job, |queue| {
+        let stopped: Result<(), &str> = OrderedJobs::scoped(3, 6, &|job: u8| job, |queue| {
             queue.push(1);
             Err("enough")
         });
@@ -276,7 +278,7 @@ mod tests {
         let (release, gate) = channel::<()>();
         let gate = Mutex::new(gate);
         let work = move |()| gate.lock().unwrap().recv().is_ok();
-        let mut results = Ordered::ahead(vec![(); 2], 1, 1, work);
+        let mut results = OrderedJobs::detached(vec![(); 2], 1, 1, work);
         assert!(!results.wait(Duration::from_millis(10)));
         release.send(()).unwrap();
         assert!(results.wait(Duration::from_secs(60)) && results.next().is_some());

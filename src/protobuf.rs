@@ -5,7 +5,7 @@
 //! A message is a sequence of fields, each a key and a value; the key holds the field's number and
 //! how its value is written.
 
-/// A message in the making.
+/// A message that is being written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Message(Vec<u8>);
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// A published choice of the CRF's parameters, by the images it was made for.
+/// Published parameters of the CRF, named after the images they were tuned for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preset {
@@ -17,7 +17,7 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// What the preset stands for.
+    /// The parameters of the preset.
     pub fn params(self) -> Params {
         match self {
             Self::Glas => Params::glas(),
@@ -25,7 +25,7 @@ impl Preset {
         }
     }
 
-    /// The name it is asked for by.
+    /// The name of the preset in settings and flags.
     pub fn name(self) -> &'static str {
         match self {
             Self::Glas => "glas",
@@ -34,20 +34,21 @@ impl Preset {
     }
 }
 
-/// Refines a map of the image's foreground, row by row and in `[0, 1]`, as is what comes out.
+/// Refines a map of foreground probabilities, row by row and in `[0, 1]`; the result has the same
+/// form.
 ///
-/// The two labels are foreground and background; the map is the probability of the first.
-/// An error is a map that has another size or other numbers.
+/// The CRF has two labels, foreground and background. Fails if the map has not the size of the
+/// image, or values outside of `[0, 1]`.
 pub fn refine(image: &RgbImage, map: &[f32], preset: Preset) -> Result<Vec<f32>> {
     refine_with(image, map, &preset.params())
 }
 
-/// The same with parameters of one's own.
+/// The same with any parameters.
 pub fn refine_with(image: &RgbImage, map: &[f32], params: &Params) -> Result<Vec<f32>> {
     let (width, height) = (image.width() as usize, image.height() as usize);
     let mut refined =
         refine_mask(image.as_raw(), width, height, map, params).map_err(Error::Refine)?;
-    // Rounding may leave a probability a hair beyond its range.
+    // Rounding may leave a probability slightly out of range.
     refined.iter_mut().for_each(|score| *score = score.clamp(0.0, 1.0));
     Ok(refined)
 }

@@ -1,4 +1,4 @@
-//! Files that are files: no pipe that never ends, no device that never answers; what is in a folder.
+//! Opens regular files only, and no pipe or device, which might never end; lists folders.
 
 use std::{
     fs::{self, File},
@@ -6,10 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Settings and records are kilobytes; what is larger than this is something else.
+/// Longest text file that is read: settings and records have kilobytes.
 const LONGEST_TEXT: u64 = 64 << 20;
 
-/// Opens a regular file to read it, and nothing else: opening a pipe would wait for a writer.
+/// Opens a regular file to read it. Pipes are refused, as opening one would wait for a writer.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let kind = fs::metadata(path)?;
     if kind.is_dir() {
@@ -22,7 +22,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// What a folder holds, sorted.
+/// The paths in a folder, sorted.
 pub(crate) fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let mut paths = entries.collect::<io::Result<Vec<PathBuf>>>()?;

@@ -1,8 +1,7 @@
 //! Processes that train one network together, each on its part of every batch.
 //!
-//! What they tell each other is put together in rank order, by everybody alike: the same
-//! number of processes gives the same bytes, and all of them hold the same weights without
-//! ever sending any.
+//! Every process combines what all of them send in the order of ranks: the same number of processes
+//! gives the same bytes, and all of them hold the same weights without ever sending any.
 
 #[cfg(feature = "mpi")]
 mod mpi;
@@ -18,18 +17,18 @@ use std::{
 pub use self::mpi::{Mpi, start};
 use crate::error::{Error, Result};
 
-/// What processes can do together; each call is made by all of them, or none returns.
+/// Collective operations; all processes must make the same calls, or none returns.
 pub trait Collective: fmt::Debug + Send + Sync {
-    /// Which of the processes this is, counted from 0.
+    /// The rank of this process, counted from 0.
     fn rank(&self) -> usize;
 
-    /// How many there are.
+    /// The number of processes.
     fn size(&self) -> usize;
 
-    /// What each rank gives, in rank order; all give equally many values.
+    /// The values of all ranks, in the order of ranks; each rank gives equally many.
     fn all_gather(&self, mine: &[f64]) -> Vec<f64>;
 
-    /// Replaces each value by its sum over the ranks, added in rank order.
+    /// Replaces each value by its sum over the ranks, added in the order of ranks.
     fn all_reduce(&self, values: &mut [f32]);
 
     /// Replaces the bytes of every rank by those of `root`.
@@ -58,7 +57,7 @@ impl Collective for Single {
     fn broadcast(&self, _: usize, _: &mut Vec<u8>) {}
 }
 
-/// The processes of a training run, seen from one of them.
+/// The processes of a training, as one of them refers to them.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranks(&'static dyn Collective);
 
@@ -84,40 +83,40 @@ impl Ranks {
         Self(&Single)
     }
 
-    /// Processes that live as long as the program does.
+    /// The processes of a collective that lives as long as the program.
     pub fn new(collective: &'static dyn Collective) -> Self {
         Self(collective)
     }
 
-    /// Whether there are no others.
+    /// Whether there is only one process.
     pub fn is_alone(&self) -> bool {
         self.size() == 1
     }
 
-    /// Whether this is the process that writes the run and speaks to the user.
+    /// Whether this is the process that writes the run and reports to the user.
     pub fn is_first(&self) -> bool {
         self.rank() == 0
     }
 
-    /// The part of each batch that is this rank's.
+    /// The part of each batch that this rank has.
     pub fn part(&self) -> Part {
         Part { index: self.rank(), of: self.size() }
     }
 
-    /// The sum over the ranks of each of a few numbers, added in rank order.
+    /// The sum over the ranks of each of a few numbers, added in the order of ranks.
     pub fn sums<const N: usize>(&self, mine: [f64; N]) -> [f64; N] {
         let all = self.all_gather(&mine);
         std::array::from_fn(|at| all.chunks_exact(N).map(|one| one[at]).sum())
     }
 
-    /// Whether any rank says so.
+    /// Whether `mine` is true on any rank.
     pub fn any(&self, mine: bool) -> bool {
         self.first_that(mine).is_some()
     }
 
-    /// Lets all ranks fail if one does, each with the message of the first that did.
+    /// Makes all ranks fail if one does, each with the message of the first rank that failed.
     ///
-    /// A rank that stopped alone would leave the others waiting for it.
+    /// A rank that failed alone would leave the others waiting for it.
     pub fn agree<T>(&self, outcome: Result<T>) -> Result<T> {
         let Some(rank) = self.first_that(outcome.is_err()) else { return outcome };
         let mut message = outcome.as_ref().err().map(chain).unwrap_or_default().into_bytes();
@@ -128,7 +127,7 @@ impl Ranks {
         Err(Error::Rank { rank, message: String::from_utf8_lossy(&message).into_owned() })
     }
 
-    /// Does what only one process may, and lets all ranks fail if it does.
+    /// Does work on the first rank only, and makes all ranks fail if that fails.
     pub fn on_first(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
         self.agree(if self.is_first() { work() } else { Ok(()) })
     }
@@ -145,7 +144,7 @@ impl Ranks {
     }
 }
 
-/// An error and what caused it, in one line each.
+/// An error and its causes, separated by colons.
 fn chain(error: &Error) -> String {
     let error: &dyn std::error::Error = error;
     let causes = std::iter::successors(Some(error), |error| error.source());
@@ -157,42 +156,43 @@ fn chain(error: &Error) -> String {
 pub struct Part {
     /// Counted from 0.
     pub index: usize,
-    /// How many there are.
+    /// Number of parts.
     pub of: usize,
 }
 
 impl Part {
-    /// Everything.
+    /// The only part.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
 
-    /// What of `len` things is in this part; nothing, if there are fewer things than parts.
+    /// The range of `len` items that is in this part; it may be empty if there are fewer items than
+    /// parts.
     pub fn range(self, len: usize) -> Range<usize> {
         let start = |part: usize| part * len / self.of;
         start(self.index)..start(self.index + 1)
     }
 }
 
-/// What of a batch is learned from by one rank.
+/// The share of a batch that one rank learns from.
 ///
-/// A rank that has no image, or none that has not stopped, computes one that counts for
-/// nothing: batch norm needs everybody.
+/// A rank without images (or whose images have all stopped) computes a blank one that does not
+/// count, since batch norm needs every rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// Who learns.
+    /// The ranks that share the batch.
     pub ranks: Ranks,
-    /// Images of this rank that count.
+    /// Number of images of this rank that count.
     pub mine: usize,
-    /// Images of all ranks.
+    /// Number of images of all ranks.
     pub all: usize,
 }
 
 impl Share {
-    /// All of a batch.
+    /// A whole batch, on one rank.
     pub const fn whole(images: usize) -> Self {
         Self { ranks: Ranks::alone(), mine: images, all: images }
     }
 
-    /// So many images of this rank, and what the other ranks have.
+    /// The share of a rank with so many images; the ranks tell each other their numbers.
     pub fn of(ranks: Ranks, mine: usize) -> Self {
         let [all] = ranks.sums([mine as f64]);
         Self { ranks, mine, all: all as usize }

@@ -9,7 +9,7 @@ use ::mpi::{
 
 use super::{Collective, Ranks};
 
-/// Sums of so many values are made by all ranks for themselves; of longer ones, each makes a part.
+/// Up to this many values, every rank computes all sums itself; above, each rank computes a part.
 const SHORT: usize = 4096;
 
 /// All processes of a job.
@@ -19,20 +19,20 @@ struct World {
     size: usize,
 }
 
-/// MPI, from its start to its end.
+/// MPI, which is finalized when this is dropped.
 #[expect(missing_debug_implementations, reason = "the library's handle has none")]
 pub struct Mpi {
     ranks: Ranks,
     _universe: Universe,
 }
 
-/// Joins the other processes of the job; none if this process has done so before.
+/// Initializes MPI; `None` if this process has done so before.
 pub fn start() -> Option<Mpi> {
-    // One thread at a time calls, but not always the same one.
+    // MPI is called by one thread at a time, but not always the same one.
     let (universe, _) = initialize_with_threading(Threading::Serialized)?;
     let world = universe.world();
     let (rank, size) = (world.rank() as usize, world.size() as usize);
-    // Batch norm refers to it from wherever a pass is recorded, until the process ends.
+    // Batch norm refers to it from every recorded pass, until the process ends.
     let ranks = Ranks::new(Box::leak(Box::new(World { rank, size })));
     Some(Mpi { ranks, _universe: universe })
 }
@@ -46,7 +46,7 @@ impl Mpi {
 
 impl Drop for Mpi {
     fn drop(&mut self) {
-        // The orderly end waits for the others, who may be waiting for this process.
+        // Finalizing waits for the other processes, which may be waiting for this one.
         if std::thread::panicking() {
             SimpleCommunicator::world().abort(101);
         }
@@ -68,9 +68,11 @@ impl Collective for World {
         all
     }
 
-    /// MPI's own sum may be taken in any order; this one is not, and sends no more.
+    /// MPI's own reduction may add in any order; this one adds in the order of ranks, and sends no
+    /// more.
     ///
-    /// Rank *r* is sent part *r* by everybody, adds it up, and everybody is sent the sums.
+    /// Every rank sends part *r* of its values to rank *r*, which adds the parts and sends the sums
+    /// back.
     fn all_reduce(&self, values: &mut [f32]) {
         let world = SimpleCommunicator::world();
         if values.len() <= SHORT {
@@ -99,7 +101,7 @@ impl Collective for World {
     }
 }
 
-/// Adds up what each rank has given, `[ranks, sums]`.
+/// Adds up the values of the ranks, `[ranks, sums]`, in their order.
 fn sum_in_order(all: &[f32], sums: &mut [f32]) {
     let ranks = all.chunks_exact(sums.len());
     let mut wide = vec![0.0_f64; sums.len()];

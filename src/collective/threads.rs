@@ -7,7 +7,7 @@ use std::{
 
 use super::{Collective, Ranks};
 
-/// What the ranks put on the table, one place each.
+/// The values that the ranks exchange, one place for each rank.
 #[derive(Debug)]
 struct Table {
     places: Mutex<Vec<Vec<f64>>>,
@@ -56,7 +56,7 @@ impl Collective for Thread {
     }
 }
 
-/// What each of `size` ranks makes of `work`.
+/// The results of `work` on `size` ranks.
 pub(crate) fn on_ranks<T: Send>(size: usize, work: impl Fn(Ranks) -> T + Sync) -> Vec<T> {
     let table =
         Arc::new(Table { places: Mutex::new(vec![Vec::new(); size]), turn: Barrier::new(size) });

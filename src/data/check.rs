@@ -1,7 +1,7 @@
-//! Everything that is wrong with a dataset, at once.
+//! Checks of a dataset, which report all problems at once.
 //!
-//! [`Dataset::open`] has found what lists and file names tell. [`inspect`] decodes
-//! every image and mask as well, and [`Summary`] is what the user is told.
+//! [`Dataset::open`] finds the problems of lists and file names. [`inspect`] decodes every image
+//! and mask as well, and [`Summary`] is shown to the user.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,10 +18,10 @@ use super::{
 };
 use crate::{digest::Digest, error::Error};
 
-/// Smaller images leave the network without a single position to look at.
+/// Images with a shorter side are smaller than a cell of the last feature map.
 const MIN_SIDE: u32 = 32;
 
-/// What decoding a dataset has shown.
+/// The result of decoding a dataset.
 #[derive(Debug)]
 pub struct Inspection {
     /// Width and height of each readable image, in the order of the samples.
@@ -30,11 +30,11 @@ pub struct Inspection {
     pub foreground: Vec<f64>,
     /// All problems: those found on opening, then those of pixels.
     pub problems: Vec<Problem>,
-    /// What is unusual and right.
+    /// What is unusual, but no problem.
     pub notes: Vec<String>,
 }
 
-/// What is in a dataset, in numbers.
+/// Counts, problems and notes of a dataset.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     /// How it was read.
@@ -58,7 +58,7 @@ pub struct SplitSummary {
     pub classes: BTreeMap<String, usize>,
 }
 
-/// What decoding one sample has shown.
+/// The result of decoding one sample.
 struct Decoded<'a> {
     split: Split,
     sample: &'a Sample,
@@ -185,7 +185,7 @@ impl<'a> Decoded<'a> {
     }
 }
 
-/// What an error says is wrong; where and what to do about it are the problem's to say.
+/// A problem with the reason of an error; the problem itself says where, and what to do.
 fn unreadable(kind: ProblemKind, path: &Path, error: Error) -> Problem {
     let reason = match error {
         Error::Image { problem, .. } => problem,
@@ -195,7 +195,7 @@ fn unreadable(kind: ProblemKind, path: &Path, error: Error) -> Problem {
     Problem::of_file(kind, path, reason)
 }
 
-/// Images whose pixels an earlier one has already: copies under another name.
+/// Images with the same pixels as an earlier one.
 fn repeated_images(samples: &[Decoded<'_>]) -> Vec<Problem> {
     let mut first_of: BTreeMap<&str, (Split, &Sample)> = BTreeMap::new();
     let mut problems = Vec::new();
@@ -220,7 +220,7 @@ fn repeated_images(samples: &[Decoded<'_>]) -> Vec<Problem> {
 }
 
 impl Inspection {
-    /// What the user is told about the inspected dataset.
+    /// The summary of the inspected dataset for the user.
     pub fn summarize(&self, dataset: &Dataset) -> Summary {
         let summary = |split: Split| {
             let samples = dataset.split(split);
@@ -239,7 +239,7 @@ impl Inspection {
     }
 }
 
-/// What training does about an absent validation split.
+/// A note on what training does without a validation split.
 fn without_validation(dataset: &Dataset) -> Option<String> {
     if dataset.train.is_empty() || !dataset.valid.is_empty() {
         return None;

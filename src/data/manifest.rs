@@ -1,7 +1,7 @@
-//! Which files are which sample.
+//! Datasets and their samples.
 //!
-//! A [`Dataset`] is what every layout is read into. It names files and labels
-//! but holds no pixels; reading those is the work of [`image`](crate::data::image)
+//! Every layout is read into a [`Dataset`]. It has file names and labels but no pixels, which are
+//! read by [`image`](crate::data::image)
 //! and [`mask`](crate::data::mask).
 
 use std::{collections::BTreeSet, fmt, path::PathBuf};
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// A role that samples play in an experiment.
+/// A split of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Split {
@@ -36,16 +36,16 @@ pub struct Sample {
     pub image: PathBuf,
     /// Index into [`Dataset::classes`].
     pub label: usize,
-    /// What is known about where the object is; training never sees it.
+    /// The ground truth of localization; training by labels never has access to it.
     pub truth: Truth,
 }
 
-/// What is known about where the object is.
+/// The ground truth of localization.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Truth {
     /// Mask files whose union is the foreground; none if the sample has no mask file.
     pub masks: Vec<PathBuf>,
-    /// Where the objects are, if a list draws them instead of naming mask files.
+    /// Polygons or run lengths of the objects, if a list has them instead of mask files.
     pub outlines: Option<Outlines>,
     /// Pixels set in this mask file are not scored, unless a mask marks them.
     pub ignore: Option<PathBuf>,
@@ -82,7 +82,7 @@ pub struct Dataset {
     pub test: Vec<Sample>,
     /// What the user should know about how the dataset was read.
     pub notes: Vec<String>,
-    /// Everything found wrong while reading it; what a problem concerns is left out.
+    /// All problems found while reading it; the files or rows concerned are left out.
     pub problems: Vec<Problem>,
 }
 
@@ -99,7 +99,7 @@ impl PixelBox {
 }
 
 impl Truth {
-    /// Whether it says of each pixel whether the object is there.
+    /// Whether there is ground truth for every pixel.
     pub fn has_mask(&self) -> bool {
         !self.masks.is_empty() || self.outlines.is_some()
     }
@@ -131,15 +131,15 @@ impl Dataset {
         Err(Error::Dataset { path: self.root.clone(), problems })
     }
 
-    /// Numbers the classes as `classes` are, some of which the dataset may lack.
+    /// Renumbers the classes by their place in `classes`, some of which the dataset may lack.
     ///
-    /// A run is scored on any dataset whose classes it knows. A class that is none of
+    /// A run can be scored on any dataset whose classes it was trained on. A class that is not in
     /// `classes` is refused by name.
     pub fn number_classes_as(&mut self, classes: &[String]) -> Result<()> {
         let number = |name: &String| classes.iter().position(|known| known == name);
         let numbers: Vec<Option<usize>> = self.classes.iter().map(number).collect();
         let labels: BTreeSet<usize> = self.samples().map(|(_, sample)| sample.label).collect();
-        // A class that no image is of does not matter.
+        // Classes without images do not matter.
         let unknown = labels.iter().filter(|label| numbers[**label].is_none());
         let unknown = quoted(unknown.map(|label| &self.classes[*label]));
         if !unknown.is_empty() {

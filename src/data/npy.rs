@@ -8,10 +8,10 @@
 //! | shape `(height, width)` | as it is |
 //! | shape with further axes of length 1 | without them |
 //!
-//! Files are not trusted: the header is bounded, and memory is only taken for as
-//! many values as the file really holds. It is ours since crates (`npyz`, `ndarray-npy`) bring a
-//! parser of Python literals or an array library, for two-dimensional floats. Whether the numbers are scores is for
-//! [`ScoreMap`](crate::metrics::ScoreMap) to check.
+//! Files are not trusted: the header is bounded, and memory is only taken for as many values as the
+//! file has. No crate is used, as those for this format (`npyz`, `ndarray-npy`) bring a parser of
+//! Python literals or an array library. Whether the numbers are scores is checked by
+//! [`ScoreMap`](crate::metrics::ScoreMap).
 
 use std::{
     io::{self, Read},

@@ -1,8 +1,7 @@
-//! What can be wrong with a dataset: collected, never stopped at.
+//! Problems of a dataset, which are collected and reported together.
 //!
-//! A user with a thousand files wants every mistake in one run. Whoever reads a
-//! dataset therefore pushes a [`Problem`] and carries on; [`group`] then makes
-//! one line of each kind, with a count and an example.
+//! A user with a thousand files wants all mistakes at once. So the readers of datasets record a
+//! [`Problem`] and go on; [`group`] then makes one line of each kind, with a count and an example.
 
 use std::{
     collections::BTreeMap,
@@ -135,9 +134,9 @@ impl ProblemKind {
         }
     }
 
-    /// Whether training must not start before this is mended.
+    /// Whether training is refused while there is such a problem.
     ///
-    /// Not fatal is what leaves every remaining image with a certain label and split.
+    /// A problem is not fatal if the label and the split of every remaining image are certain.
     pub fn is_fatal(self) -> bool {
         !matches!(
             self,

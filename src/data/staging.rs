@@ -11,9 +11,9 @@ use std::{
 
 use crate::error::{Error, Result};
 
-/// Makes the folder `target` of what `fill` writes into the folder that it is given.
+/// Makes the folder `target` from what `fill` writes into the folder that it is given.
 ///
-/// What a killed run left of it is cleared, and whatever bore that name before is gone.
+/// Leftovers of a killed process are removed, and a folder of that name is replaced.
 pub(super) fn make_folder(target: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let (work, old) = (sibling(target, "partial")?, sibling(target, "old")?);
     remove_all(&work)?;

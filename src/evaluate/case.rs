@@ -1,4 +1,4 @@
-//! What is done with one predicted image, on whichever thread is free.
+//! Scoring of one predicted image, on any thread.
 
 use std::{
     fmt::Display,
@@ -20,31 +20,31 @@ use crate::{
     refine::refine,
 };
 
-/// An image as it was scored.
+/// A scored image.
 #[derive(Debug)]
 pub struct Case {
-    /// Its place in the split.
+    /// Its index in the split.
     pub index: usize,
     /// The image itself.
     pub image: RgbImage,
     /// The map that was scored, row by row.
     pub map: Vec<f32>,
-    /// Where the object is, if known.
+    /// The ground truth, if the image has any.
     pub truth: Option<Mask>,
 }
 
-/// A predicted image on its way to be scored.
+/// A predicted image that is to be scored.
 pub(super) struct Job<'a> {
     pub(super) index: usize,
     pub(super) sample: &'a Sample,
     pub(super) image: RgbImage,
-    /// What the model gave, or the file that has it.
+    /// The output of the model, or else the file of the saved score map.
     pub(super) output: Result<ModelOutput, PathBuf>,
-    /// What decidability is told from, if it is asked for.
+    /// Features to compute decidability from, if it is asked for.
     pub(super) features: Option<FeatureGrid>,
 }
 
-/// Refines the map if asked to, reads the truth, and compares them.
+/// Refines the map if asked to, reads the ground truth, and scores the map against it.
 pub(super) fn score(task: &EvaluationTask<'_>, job: Job<'_>) -> Result<(Case, ImageSummary)> {
     let Job { index, sample, image, output, features } = job;
     let (width, height) = image.dimensions();
@@ -55,7 +55,7 @@ pub(super) fn score(task: &EvaluationTask<'_>, job: Job<'_>) -> Result<(Case, Im
         Ok(_) => (sample.image.clone(), "train again: the network gives no numbers"),
     };
     let unusable = |error: &dyn Display| {
-        // The remedy here knows more than the one that may follow the first line.
+        // The first line only: the remedy that may follow it is less specific than this one.
         let problem = error.to_string();
         let problem = problem.lines().next().unwrap_or_default();
         Error::image(&origin, format!("unusable score map ({problem})"), remedy)
@@ -64,7 +64,7 @@ pub(super) fn score(task: &EvaluationTask<'_>, job: Job<'_>) -> Result<(Case, Im
         Ok(output) => output,
         Err(file) => saved(&file, size, limit)?,
     };
-    // Checked before it is refined, so that the message names the map's own number.
+    // Checked before refinement, so that the message has the value in the file.
     ScoreMap::new(size.0, size.1, &map).map_err(|error| unusable(&error))?;
     if let Some(preset) = task.crf {
         map = refine(&image, &map, preset).map_err(|error| unusable(&error))?;
@@ -85,7 +85,7 @@ pub(super) fn score(task: &EvaluationTask<'_>, job: Job<'_>) -> Result<(Case, Im
     Ok((Case { index, image, map, truth }, summary))
 }
 
-/// The scores that a file holds; they must have the size of their image.
+/// The score map in a file, which must have the size of its image.
 fn saved(file: &Path, size: (usize, usize), max_megapixels: u32) -> Result<ModelOutput> {
     let map = npy::read(file, max_megapixels)?;
     if (map.width, map.height) != size {

@@ -1,4 +1,4 @@
-//! Features that maps are scored by, from a frozen backbone.
+//! Features of a frozen backbone, from which decidability is computed.
 
 use std::path::Path;
 
@@ -19,11 +19,11 @@ use crate::{
     },
 };
 
-/// The stage that tells classes by parts and textures and still knows where they are.
+/// Stage 3 is deep enough for parts and textures, and fine enough to localize them.
 const STAGE: usize = 3;
-/// Larger images are shrunk to this short side, so that an image costs no more than a photograph.
+/// Larger images are shrunk to this short side, which bounds the time per image.
 const SHORT_SIDE: u32 = 512;
-/// From the deepest, since a shallow network finds all its weights in a deeper one's file.
+/// The deepest first, since the file of a deep network has all weights of a shallower one too.
 const BACKBONES: [Backbone; 5] = [
     Backbone::Resnet101,
     Backbone::Resnet50,
@@ -42,7 +42,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// Opens the backbone in a weight file, whichever it is: one of torchvision's, or a run's.
+    /// Opens the backbone in a weight file of torchvision or of a run, whatever its depth.
     pub fn open(path: &Path) -> Result<Self> {
         let device = device::cpu();
         let arrays = weights::read(path)?;
@@ -72,7 +72,7 @@ impl Features {
         ))
     }
 
-    /// What they are, for the protocol of a report.
+    /// The stage, backbone and weights, for the protocol of a report.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -10,12 +10,12 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Missing files that are named; the rest are counted.
+/// Most missing files that an error names.
 const NAMED: usize = 5;
 
-/// The file of each sample's score map, relative to their folder: `a/1.npy` for `a/1.png`.
+/// The file of each sample's score map, relative to the folder of maps: `a/1.npy` for `a/1.png`.
 ///
-/// Where two images of a folder differ in extension alone, theirs is kept: `a/1.png.npy`.
+/// Images of a folder that differ in extension only keep it: `a/1.png.npy`.
 pub fn map_names(samples: &[Sample]) -> Vec<PathBuf> {
     let names: Vec<_> = samples.iter().map(possible_names).collect();
     let [times, ..] = count(&names);
@@ -25,14 +25,14 @@ pub fn map_names(samples: &[Sample]) -> Vec<PathBuf> {
     names.iter().map(clearest).collect()
 }
 
-/// Finds the map of every sample, also where other tools put it: beside each other, or
-/// under the image's whole name.
+/// Finds the map of every sample, also as other tools name them: all in one folder, or with the
+/// extension of the image.
 pub(super) fn find(folder: &Path, samples: &[Sample]) -> Result<Vec<PathBuf>> {
     let names: Vec<_> = samples.iter().map(possible_names).collect();
     let times = count(&names);
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for (sample, names) in samples.iter().zip(&names) {
-        // A name that two samples share is neither's.
+        // A name that several samples share is ambiguous.
         let own = names.iter().zip(&times).filter(|(name, times)| times[*name] == 1);
         let mut files = own.map(|(name, _)| folder.join(name));
         match files.find(|file| file.is_file()) {
@@ -58,9 +58,9 @@ fn lacking(folder: &Path, samples: &[Sample], missing: &[&str]) -> Error {
     )
 }
 
-/// What a sample's map may be called: `a/1.npy`, `a/1.png.npy`, `1.npy`, `1.png.npy`.
+/// The possible names of a sample's map: `a/1.npy`, `a/1.png.npy`, `1.npy`, `1.png.npy`.
 fn possible_names(sample: &Sample) -> [PathBuf; 4] {
-    // A path that stays within any folder it is joined to.
+    // Without `..` or a root, so that it stays within the folder of maps.
     let parts = Path::new(&sample.id).components();
     let image: PathBuf = parts.filter(|part| matches!(part, Component::Normal(_))).collect();
     let (short, long) = (image.with_extension("npy"), image.with_added_extension("npy"));
@@ -69,7 +69,7 @@ fn possible_names(sample: &Sample) -> [PathBuf; 4] {
     [short, long, last_short, last_long]
 }
 
-/// How many samples have a name, for each of the possible ones.
+/// For each of the four kinds of names, how many samples have each name.
 fn count(names: &[[PathBuf; 4]]) -> [BTreeMap<&PathBuf, usize>; 4] {
     std::array::from_fn(|layout| {
         let mut times = BTreeMap::new();

@@ -1,12 +1,12 @@
-//! Predictions of a split, scored against the truth.
+//! Evaluation: the images of a split are predicted and scored against the ground truth.
 //!
 //! ```text
 //! decode ahead ─▶ predict ─▶ refine, read truth, score ─▶ accumulate ─▶ Evaluation
 //!   threads     this thread          threads              in order
 //! ```
 //!
-//! Images are scored while the network is run on the next ones. What is under way
-//! is bounded, so a split of any length needs the memory of a few images.
+//! Images are scored while the network is run on the next ones. The number of images in memory is
+//! bounded, whatever the length of the split.
 
 mod case;
 mod features;
@@ -29,7 +29,7 @@ use crate::{
     },
     error::{Error, Result},
     metrics::{Bootstrap, Evaluation, Evaluator, Protocol, Threshold, ThresholdRule},
-    ordered::Ordered,
+    ordered::OrderedJobs,
     predict::Predictor,
     refine::Preset,
 };
@@ -44,7 +44,7 @@ pub enum MapSource<'a> {
 }
 
 impl<'a> MapSource<'a> {
-    /// The model; none where maps were saved.
+    /// The model; `None` for saved maps.
     pub fn predictor(self) -> Option<&'a Predictor> {
         match self {
             Self::Predictor(predictor) => Some(predictor),
@@ -53,40 +53,40 @@ impl<'a> MapSource<'a> {
     }
 }
 
-/// What is scored, and how.
+/// What an evaluation scores, and how.
 #[derive(Clone, Copy)]
 pub struct EvaluationTask<'a> {
-    /// What predicts.
+    /// The model or the saved maps.
     pub source: MapSource<'a>,
-    /// On which data.
+    /// The dataset to score on.
     pub dataset: &'a Dataset,
-    /// On which of its samples.
+    /// The split of it.
     pub split: Split,
     /// How the dataset is read.
     pub data: &'a DataConfig,
     /// How predictions are scored.
     pub protocol: Protocol,
-    /// How maps are refined first, if at all.
+    /// The CRF that refines maps before they are scored, if any.
     pub crf: Option<Preset>,
-    /// Whether the method is told the true class, as the paper does for its baselines.
+    /// Whether the method is given the true class, as in the paper for its baselines.
     pub oracle_label: bool,
-    /// The features that decidability is told from, if it is asked for.
+    /// The backbone whose features decidability is computed from, if it is asked for.
     pub features: Option<&'a Features>,
-    /// Threads that decode, and threads that score.
+    /// Number of threads that decode, and of threads that score.
     pub workers: usize,
 }
 
 /// Scores a method on a split.
 ///
-/// `inspect` is given every scored image on some thread; what it makes of the image is
-/// handed to `keep`, in order. The outcome is the same for any number of workers.
+/// `inspect` is called with every scored image, on any thread; its result is handed to `keep`, in
+/// the order of the split. The outcome is the same for any number of workers.
 pub fn evaluate<N: Send>(
     task: &EvaluationTask<'_>,
     inspect: impl Fn(&Case) -> Result<N> + Sync,
     mut keep: impl FnMut(N) -> Result<()>,
 ) -> Result<Evaluation> {
     let samples = task.dataset.split(task.split);
-    // The saved map of each sample; none if a model predicts.
+    // The saved map of each sample; empty if a model predicts.
     let maps = match task.source {
         MapSource::Predictor(_) => Vec::new(),
         MapSource::Maps(folder) => maps::find(folder, samples)?,
@@ -102,7 +102,7 @@ pub fn evaluate<N: Send>(
     let mut evaluator = Evaluator::new(&task.dataset.classes, task.protocol);
     let mut problems = Problems::default();
     let workers = task.workers.max(1);
-    Ordered::fed(workers, under_way(workers), &work, |scoring| {
+    OrderedJobs::scoped(workers, under_way(workers), &work, |scoring| {
         let mut take = |outcome: Result<_>, problems: &mut Problems| {
             match outcome {
                 Ok((summary, seen)) => {
@@ -129,12 +129,12 @@ pub fn evaluate<N: Send>(
     Ok(evaluator.compute())
 }
 
-/// Images on their way to be scored by so many threads: at work, and one more for each.
+/// Images that are scored or wait for it: two for each thread.
 fn under_way(workers: usize) -> usize {
     2 * workers
 }
 
-/// The threshold of a rule, tuned on the split that the rule names if it has to be.
+/// The threshold of a rule, which is tuned on the rule's split if the rule needs tuning.
 ///
 /// `advance` is called for every image, and may break off.
 pub fn tune(
@@ -175,19 +175,19 @@ impl EvaluationTask<'_> {
         self.data.mask_rule.unwrap_or(self.dataset.mask_rule)
     }
 
-    /// How images are prepared; not at all where nothing is run on them.
+    /// How images are preprocessed; not at all for saved maps.
     pub fn preprocess(&self) -> PreprocessConfig {
         let settings = self.source.predictor().map(|predictor| predictor.preprocess().clone());
         settings.unwrap_or_else(PreprocessConfig::unchanged)
     }
 
-    /// Images that are held at a time beside the one in the network: decoded ahead, and scored.
+    /// Most images in memory beside the one in the network: decoded ahead, waiting or being scored.
     pub fn images_held(&self) -> usize {
         let workers = self.workers.max(1);
         workers + 1 + under_way(workers)
     }
 
-    /// Runs the model on an image; what is left to do can be done by any thread.
+    /// Runs the model on an image; the job that is left can be done by any thread.
     fn job<'s>(
         &self,
         index: usize,

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// Listed at most; whoever has more has one cause for all of them.
+/// Most problems that are listed: more are likely to have one cause.
 const MOST: usize = 20;
 
 /// The first problems of a split, in order.
@@ -17,12 +17,12 @@ impl Problems {
         }
     }
 
-    /// Whether further ones would not be listed.
+    /// Whether there are as many as are listed at most.
     pub(super) fn are_enough(&self) -> bool {
         self.0.len() >= MOST
     }
 
-    /// Nothing, if there is none.
+    /// An error with all problems, unless there are none.
     pub(super) fn into_result(mut self) -> Result<()> {
         match self.0.len() {
             0 => Ok(()),

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// What `layer1` to `layer4` give for normalized images, as they are needed.
+/// The outputs of `layer1` to `layer4` for normalized images.
 pub(super) fn stages<'g>(
     images: Value<'g>,
     config: &ModelConfig,

@@ -6,8 +6,8 @@ use crate::{
     model::mask::{EQUAL, MaskEquation},
 };
 
-/// What the maps of `classes` classes together say of each place, `[1, C, h, w]` → `[1, 1, h, w]`;
-/// `belief` is `[1, C]`.
+/// The evidence of each cell, `[1, C, h, w]` → `[1, 1, h, w]`; `belief`, the class probabilities,
+/// is `[1, C]`.
 pub(super) fn evidence<'g>(
     belief: Value<'g>,
     maps: Value<'g>,
@@ -60,7 +60,7 @@ pub(super) fn soft_mask<'g>(
     let range = high - low;
     let scaled = (placed - low) / range;
     let scaled = if whole_range { scaled } else { scaled.clip(0.0, 1.0) };
-    // A constant map says nothing, so it lands on the threshold.
+    // A constant map becomes the threshold, as it has no range.
     let normalized = scaled.kept(range.greater(0.0), threshold);
     ((normalized - threshold) * steepness).sigmoid()
 }

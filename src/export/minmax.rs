@@ -1,4 +1,4 @@
-//! Min-max entropy: the localizer gives the mask, the classifier names what it shows.
+//! Min-max entropy: the localizer gives the mask, the classifier the class of the foreground.
 
 use super::{
     Outputs, Weights, backbone,

@@ -31,7 +31,7 @@ use crate::{
     run::{RunDir, WeightsNote},
 };
 
-/// What a graph gives.
+/// The outputs of a graph.
 struct Outputs<'g> {
     /// `[1, 1, H, W]`
     mask: Value<'g>,
@@ -51,7 +51,7 @@ pub fn onnx(run: &RunDir) -> Result<Vec<u8>> {
     encode(&config, &weights, &noted.note)
 }
 
-/// Refuses what no graph is written for.
+/// Refuses methods and settings that cannot be exported.
 fn require_exportable(run: &RunDir, config: &Config) -> Result<()> {
     let refuse = |problem: String, remedy: &str| {
         Err(Error::Run { path: run.root().to_owned(), problem, remedy: remedy.to_owned() })
@@ -106,7 +106,7 @@ fn encode(config: &Config, weights: &Weights<'_>, note: &WeightsNote) -> Result<
     Ok(graph.model(&notes(config, note)))
 }
 
-/// What whoever runs the graph must know.
+/// Metadata for those who run the graph.
 fn notes(config: &Config, note: &WeightsNote) -> Vec<(&'static str, String)> {
     let json = |value: serde_json::Value| value.to_string();
     let preprocess = &config.preprocess;

@@ -12,7 +12,9 @@ use super::{
 use crate::{
     config::{Config, Refinement, Stage},
     error::Result,
-    method::probe::{ALPHA, BETA, DOUBT, HIGHEST, MASKED, STRIDE, backbone as undilated, kernel},
+    method::probe::{
+        ALPHA, BETA, GUESS_MARGIN, HIGHEST, MASKED, STRIDE, backbone as undilated, kernel,
+    },
     model::Branch,
     stats::CutRule,
 };
@@ -33,8 +35,8 @@ pub(super) fn graph<'g>(
     let cells = projected(&of(&settings.mask_stages), grid, weights)?;
     let logits = smooth(students(cells, weights)?, settings.smoothing);
 
-    // What the image itself makes of the students' guess.
-    let guess = logits.sigmoid().clip(DOUBT, 1.0 - DOUBT);
+    // The image's own discriminant, fitted to the students' guess.
+    let guess = logits.sigmoid().clip(GUESS_MARGIN, 1.0 - GUESS_MARGIN);
     let own = smooth(log_odds(cells, guess, dimensions(weights)?), settings.smoothing);
     let share = settings.own_image as f32;
     let scores = logits * (1.0 - share) + own * share;

@@ -75,7 +75,7 @@ enum Written {
     Polygons(Vec<Vec<u32>>),
 }
 
-/// What an image was taken for where a method does not say.
+/// The category of regions if a method predicts no class.
 const FOREGROUND: &str = "foreground";
 
 impl Document {

@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 use super::contour::{Polygon, Ring, polygons};
 use crate::metrics::{Component, RegionPixels};
 
-/// What is known of all regions of an image.
+/// The class that all regions of an image have.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
-    /// What the image was taken for, if for anything.
+    /// The predicted class of the image, if there is one.
     pub class: Option<&'a str>,
-    /// What its regions are drawn in; none leaves it to the other program.
+    /// The colour of its regions; `None` leaves it to the other program.
     pub colour: Option<[u8; 3]>,
-    /// How probable that is.
+    /// The probability of that class.
     pub probability: Option<f32>,
 }
 

@@ -1,12 +1,13 @@
-//! Answers in the formats of other programs.
+//! Masks and metrics in the formats of other programs.
 //!
 //! ```text
 //! score map ─▶ metrics::regions_at ─┬─▶ contour ─▶ geojson   QuPath, GIS
 //!                                   ├─▶ rle ─────▶ coco      annotation tools
 //! mask, class ──────────────────────┴─▶ label_png            segmentation datasets
+//! metrics of epochs ────────────────────▶ tensorboard
 //! ```
 //!
-//! All of them are exact: what is written gives the mask back, pixel by pixel.
+//! Those of masks are exact: reading them gives the mask back, pixel by pixel.
 
 pub mod coco;
 pub mod contour;

@@ -1,12 +1,12 @@
-//! Class activation maps as masks: the map that a class's score is pooled from says where it is.
+//! Class activation maps as masks.
 //!
-//! The methods differ in how a map is pooled into its class's score; all else,
-//! down to the rule that makes a mask, is the same.
+//! The methods differ in how the map of a class is pooled into its score; all else, the rule that
+//! makes a mask included, is the same.
 
 use burn::tensor::{Device, Tensor};
 
 use super::{
-    classifier::{Classifier, Drawn, chosen},
+    classifier::{Classifier, DropoutKey, chosen},
     decision,
     dropout::Dropout,
 };
@@ -72,11 +72,11 @@ impl Classifier for Cam {
         images: Tensor<4>,
         pass: Pass,
         config: &Config,
-        drawn: Option<Drawn<'_>>,
+        dropout: Option<DropoutKey<'_>>,
     ) -> Tensor<2> {
         let maps = network.maps(images, pass);
         let [_, classes, height, width] = maps.dims();
-        let dropout = drawn.map(|Drawn { epoch, samples }| {
+        let dropout = dropout.map(|DropoutKey { epoch, samples }| {
             Dropout::draw(config, classes, [height * width, 0], epoch, samples)
         });
         self.pool(maps, config, dropout.and_then(|dropout| dropout.localizer).as_deref())

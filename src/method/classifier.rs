@@ -1,7 +1,6 @@
-//! What training by labels alone shares: cross-entropy in, probabilities out.
+//! Training as a classifier, by cross-entropy with the label, which most baselines share.
 //!
-//! The baselines of our method learn to name the class and nothing else; they differ
-//! in how scores come about and in where the mask is read from.
+//! They differ in how class scores are computed and in what the mask is made of.
 
 use burn::{
     module::Module,
@@ -22,12 +21,12 @@ use crate::{
     model::{Branch, Pass, layers::values},
 };
 
-/// A network that names the class, and from whose insides a mask is read.
+/// A method that trains a classifier and makes its mask of the maps or gradients of that.
 pub trait Classifier {
-    /// What it trains.
+    /// The network that it trains.
     type Network: Module + Sync;
 
-    /// The method whose training this one's is, if it only reads its mask otherwise.
+    /// The method that it is trained as, if only its masks differ from those of that method.
     const TRAINED_AS: Option<&'static str> = None;
 
     /// Lays the settings it was published with over [those of all baselines](baseline).
@@ -38,14 +37,14 @@ pub trait Classifier {
 
     /// The score of each class, `[B, 3, H, W]` → `[B, C]`.
     ///
-    /// Dropout acts if it is known whom it is `drawn` for; none switches it off.
+    /// `dropout` says which dropout masks are drawn; `None` switches dropout off.
     fn scores(
         &self,
         network: &Self::Network,
         images: Tensor<4>,
         pass: Pass,
         config: &Config,
-        drawn: Option<Drawn<'_>>,
+        dropout: Option<DropoutKey<'_>>,
     ) -> Tensor<2>;
 
     /// The scores `[1, C]` and the mask `[1, 1, H, W]` of one image.
@@ -63,16 +62,16 @@ pub trait Classifier {
     fn mask_rule(&self, config: &Config) -> String;
 }
 
-/// Whom random choices of a step are drawn for, so that they depend on nothing else.
+/// The epoch and the samples that dropout masks are drawn for, beside which only the seed decides.
 #[derive(Debug, Clone, Copy)]
-pub struct Drawn<'a> {
+pub struct DropoutKey<'a> {
     /// Counted from 0.
     pub epoch: usize,
-    /// Which samples of the training split the images are.
+    /// The index of each image in the training split.
     pub samples: &'a [usize],
 }
 
-/// What the baselines of the paper have in common: a smaller backbone, trained faster.
+/// The published settings that all baselines share: a smaller backbone, and fewer epochs.
 pub fn baseline(config: &mut Config) {
     config.model.backbone = Backbone::Resnet18;
     config.model.stem = Stem::Classic;
@@ -111,8 +110,8 @@ impl<C: Classifier> Learner for C {
         let images = images(batch, context.device).autodiff();
         let pass = Pass::Train(Branch::Whole, context.share);
         let pass = if context.backbone_is_frozen() { pass.frozen() } else { pass };
-        let drawn = Drawn { epoch: context.epoch, samples: &batch.samples };
-        let scores = self.scores(network, images, pass, context.config, Some(drawn));
+        let dropout = DropoutKey { epoch: context.epoch, samples: &batch.samples };
+        let scores = self.scores(network, images, pass, context.config, Some(dropout));
         let predictions = sample_predictions(scores.clone(), &batch.labels);
         let loss = cross_entropy(scores, &batch.labels).mean() * context.share.weight();
         let gradients = gradient::collect(network, loss.backward(), &context.share);

@@ -1,4 +1,4 @@
-//! From maps to a mask: which pixels a baseline calls foreground.
+//! From maps to the soft mask of a baseline.
 
 use burn::tensor::{Tensor, activation::sigmoid};
 

@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor};
 
 use super::{
-    classifier::{Classifier, Drawn, chosen},
+    classifier::{Classifier, DropoutKey, chosen},
     decision,
 };
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     model::{Branch, Pass, Response, attention::AttentionNetwork, mask::enlarge},
 };
 
-/// Attention per class, trained by the class alone.
+/// Deep MIL, with one attention map per class.
 #[derive(Debug, Clone, Copy)]
 pub struct DeepMil;
 
@@ -28,7 +28,7 @@ impl Classifier for DeepMil {
         images: Tensor<4>,
         pass: Pass,
         _config: &Config,
-        _drawn: Option<Drawn<'_>>,
+        _dropout: Option<DropoutKey<'_>>,
     ) -> Tensor<2> {
         network.attend(images, pass).scores
     }

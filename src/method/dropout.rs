@@ -9,7 +9,7 @@ use crate::{
     rng::{Purpose, Stream},
 };
 
-/// What dropout leaves of each sorted cell, for both heads.
+/// The factor of dropout for each sorted cell, for both heads.
 #[derive(Debug, Clone, Default)]
 pub struct Dropout {
     /// `[B, C, cells]` of the localizer's maps.
@@ -19,7 +19,8 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// Draws the masks of the given samples: cells survive with probability `1 − p`, enlarged to match.
+    /// Draws the masks of the given samples: cells are kept with probability `1 − p`, and scaled by
+    /// `1/(1 − p)`.
     ///
     /// `cells` are those of one map of the localizer and of the classifier.
     pub fn draw(

@@ -21,7 +21,7 @@ use burn::{
 
 use super::{
     cam::Cam,
-    classifier::{Classifier, Drawn, chosen},
+    classifier::{Classifier, DropoutKey, chosen},
     decision,
 };
 use crate::{
@@ -34,7 +34,7 @@ use crate::{
 pub enum GradCam {
     /// One weight per channel: the mean gradient.
     Plain,
-    /// One weight per channel: the positive gradients, the decisive cells first.
+    /// One weight per channel: the sum of positive gradients, weighted by cell.
     PlusPlus,
     /// One weight per channel and cell: the positive gradient.
     Layer,
@@ -53,7 +53,7 @@ impl GradCam {
     ) -> (Tensor<2>, Tensor<4>) {
         let (stage, pass) = (config.grad_cam.stage.index(), Pass::Evaluate(Branch::Whole));
         let features = network.backbone.stages(image, pass)[stage].clone().inner();
-        // Only the features are asked for their gradient: the weights are constants here.
+        // Only the features need a gradient: the weights are constants here.
         let network = network.clone().no_grad().train();
         let leaf = features.clone().autodiff().require_grad();
         let scores = pooling::mean(network.maps_from(stage, leaf.clone(), pass));
@@ -72,7 +72,7 @@ impl GradCam {
                 let square = gradient.clone() * gradient.clone();
                 let cube = square.clone() * gradient.clone();
                 let below = square.clone() * 2.0 + cube * sum(features.clone());
-                // Without gradient there is nothing to weigh, and 0/0 to avoid.
+                // Avoids 0/0 where the gradient is zero; the weight is zero there.
                 let nothing = below.clone().equal_elem(0.0);
                 let decisive = square / below.mask_fill(nothing, 1.0);
                 sum(decisive * relu(gradient))
@@ -102,9 +102,9 @@ impl Classifier for GradCam {
         images: Tensor<4>,
         pass: Pass,
         config: &Config,
-        drawn: Option<Drawn<'_>>,
+        dropout: Option<DropoutKey<'_>>,
     ) -> Tensor<2> {
-        Cam::Average.scores(network, images, pass, config, drawn)
+        Cam::Average.scores(network, images, pass, config, dropout)
     }
 
     fn scores_and_mask(

@@ -1,4 +1,4 @@
-//! Gradients of a loss by weight, added up over several backward passes.
+//! Gradients of a loss by the weights, summed over several backward passes.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ pub type GradientSum = BTreeMap<String, Vec<f32>>;
 /// Floats that one thread adds at a time.
 const BLOCK: usize = 16 * 1024;
 
-/// What a backward pass found for the weights of a module; zeros if the share of the batch that
-/// was passed does not count.
+/// The gradients of a backward pass by the weights of a module; zeros if this rank's share of the
+/// batch has no image that counts.
 pub fn collect(module: &impl Module, found: Gradients, share: &Share) -> GradientSum {
     let mut gradients = params::gradients(module, found);
     if !share.counts() {
@@ -26,7 +26,7 @@ pub fn collect(module: &impl Module, found: Gradients, share: &Share) -> Gradien
     gradients
 }
 
-/// Adds what a backward pass on a share of the batch found for the weights of a module.
+/// Adds the gradients of a backward pass on a share of the batch.
 pub fn accumulate(sum: &mut GradientSum, module: &impl Module, found: Gradients, share: &Share) {
     for (name, gradient) in collect(module, found, share) {
         match sum.get_mut(&name) {

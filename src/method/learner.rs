@@ -1,4 +1,4 @@
-//! What a method must be able to do: learn from batches, and localize with what it learned.
+//! What a method implements: learning from a batch, validation, and localization.
 
 use burn::{
     module::Module,
@@ -19,38 +19,38 @@ use crate::{
 
 /// A method that learns where objects are.
 pub trait Learner {
-    /// What it trains.
+    /// The network that it trains.
     type Network: Module + Sync;
 
-    /// What it learns from, which is also all that it can see of the truth.
+    /// What it learns from, which is also all of the ground truth that it has access to.
     type Supervision: Supervision;
 
     /// Whether it starts from a backbone's published weights.
     const HAS_BACKBONE: bool = true;
 
-    /// Whether its masks take part in training, or are only read from the trained network.
+    /// Whether masks take part in its training, or are only computed from the trained network.
     const LEARNS_BY_MASK: bool = true;
 
-    /// The method whose training this one's is, step by step, if it only reads its mask otherwise.
+    /// The method that it is trained as, if only its masks differ from those of that method.
     const TRAINED_AS: Option<&'static str> = None;
 
-    /// Lays the settings it was published with over the defaults.
+    /// Sets what the method was published with, where that differs from the defaults.
     fn published(&self, config: &mut Config);
 
     /// A network with weights drawn from the settings' seed.
     fn network(&self, config: &Config, classes: usize, device: &Device) -> Self::Network;
 
-    /// A network whose weights are about to be loaded, all of them.
+    /// A network whose weights are all about to be loaded.
     ///
-    /// Drawing them first would be the slowest part of opening a run.
+    /// Drawing random ones first would be the slowest part of opening a run.
     fn blank(&self, config: &Config, classes: usize, device: &Device) -> Self::Network {
         self.network(config, classes, device)
     }
 
-    /// Computes the loss of a batch and its gradient, without moving the weights.
+    /// Computes the loss of a batch and its gradient, without updating the weights.
     ///
-    /// Of a batch that several ranks share, each gives its contribution: summed over the ranks,
-    /// what comes of the step is that of the whole batch.
+    /// If several ranks share the batch, each gives its contribution: their sum is the result for
+    /// the whole batch.
     fn learn(
         &self,
         network: &Self::Network,
@@ -58,7 +58,7 @@ pub trait Learner {
         context: &StepContext<'_>,
     ) -> Learned;
 
-    /// How far the network is from the truth about a validation image.
+    /// Loss and mistake on a validation image.
     fn validate(
         &self,
         network: &Self::Network,
@@ -79,8 +79,8 @@ pub trait Learner {
         config: &Config,
     ) -> ModelOutput;
 
-    /// The same for an image too large to be held, with scores at its own size; none if the
-    /// network must see it whole.
+    /// The same for an image whose input is too large to be held, with scores at the size of the
+    /// image; `None` if the method cannot work in tiles.
     fn localize_tiled(
         &self,
         _network: &Self::Network,
@@ -92,7 +92,7 @@ pub trait Learner {
         None
     }
 
-    /// One forward pass whose only purpose is what it does to batch norm's statistics.
+    /// One forward pass, only to update the running statistics of batch norm.
     fn pass(&self, network: &Self::Network, images: Tensor<4>, pass: Pass, config: &Config);
 
     /// How a soft mask becomes foreground, for the protocol of a report.
@@ -102,10 +102,10 @@ pub trait Learner {
 /// What a step of `L` learns from.
 pub type BatchOf<L> = <<L as Learner>::Supervision as Supervision>::Batch;
 
-/// What `L` may know of a validation image.
+/// The ground truth of a validation image that `L` has access to.
 pub type TruthOf<L> = <<L as Learner>::Supervision as Supervision>::Truth;
 
-/// What a step needs to know beside its batch.
+/// What a step needs beside its batch.
 #[derive(Debug, Clone)]
 pub struct StepContext<'a> {
     /// Settings of the run.
@@ -116,65 +116,65 @@ pub struct StepContext<'a> {
     pub device: &'a Device,
     /// Mean colour of the normalized training images, if erasing fills with it.
     pub mean_colour: [f32; 3],
-    /// What of the batch this rank learns from.
+    /// The part of the batch that this rank learns from.
     pub share: Share,
 }
 
 impl StepContext<'_> {
-    /// Whether the backbone is not to learn yet, its statistics included.
+    /// Whether the backbone is frozen in this epoch, its running statistics included.
     pub fn backbone_is_frozen(&self) -> bool {
         self.epoch < self.config.optimizer.frozen_epochs
     }
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug, Default)]
 pub struct Learned {
-    /// Means over the batch; of a share of it, the share's contribution to them.
+    /// The loss: means over the batch, or the contribution of this rank's share to them.
     pub terms: Terms,
     /// Gradient of the weighted loss, batch mean.
     pub gradients: GradientSum,
-    /// Images that were named wrongly; a segmenter counts the share of wrong pixels of each.
+    /// Number of misclassified images; for U-Net, the sum of the images' shares of wrong pixels.
     pub mistakes: f64,
-    /// How many images went through the localizer, those of erasing rounds included.
+    /// Number of images passed through the localizer, those of erasing rounds included.
     pub localizer_passes: usize,
 }
 
-/// Class probabilities and pixel scores of one image: what the network gave and no more.
+/// Class probabilities and pixel scores of one image, as the network gives them.
 ///
-/// A [`Prediction`](crate::Prediction) is what is made of it for a user: refined, cut and named.
+/// A [`Prediction`](crate::Prediction) is made of it by refining, cutting and naming the class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelOutput {
     /// Probability of each class, by the classifier; none for a method without one.
     pub classifier: Option<Vec<f32>>,
     /// Probability of each class, by the localizer, if that is another network.
     pub localizer: Option<Vec<f32>>,
-    /// Soft mask, row by row, 1 is foreground; one half is where the method itself would cut.
+    /// Soft mask, row by row, 1 is foreground; the method's own cut is at one half.
     ///
-    /// One score per pixel of the network's input, or of the image itself once the preprocessing
-    /// is undone.
+    /// One score per pixel of the network's input, or of the image once the preprocessing is
+    /// undone.
     pub scores: Vec<f32>,
 }
 
 /// The terms of the loss; those that a method does not have are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
-    /// Of what gives the mask.
+    /// Of the localizer, which gives the mask.
     pub localizer: f64,
-    /// Of a classifier that sees the foreground.
+    /// Of the classifier on the foreground.
     pub foreground: Option<f64>,
-    /// Of a classifier that sees the background.
+    /// Of the classifier on the background.
     pub background: Option<f64>,
 }
 
-/// How far a network is from the truth about one image.
+/// Loss and mistake on one validation image.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ImageValidation {
-    /// 1 if it names another class; a segmenter's share of wrong pixels.
+    /// 1 if the class is wrong, else 0; for U-Net, the share of wrong pixels.
     pub mistake: f64,
-    /// The same of a localizer that names a class of its own.
+    /// The same by the localizer, if it predicts the class too.
     pub localizer_mistake: Option<f64>,
-    /// What training minimizes, without evidence about the background.
+    /// The loss that training minimizes, without its term on the background.
     pub loss: f64,
 }
 
@@ -190,7 +190,7 @@ impl ImageValidation {
 }
 
 impl Terms {
-    /// Of a method that minimizes one thing only.
+    /// The terms of a method with a single loss.
     pub fn single(loss: f64) -> Self {
         Self { localizer: loss, ..Self::default() }
     }

@@ -5,7 +5,7 @@ use burn::tensor::{Int, Tensor, TensorData, activation::log_softmax};
 use super::most_probable;
 use crate::model::layers::values;
 
-/// What scores say about one sample.
+/// The prediction for one sample, compared with its label.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SamplePrediction {
     /// Whether the most probable class is the label.
@@ -49,7 +49,7 @@ pub fn cross_entropy_to_uniform(scores: Tensor<2>) -> Tensor<1> {
     -log_softmax(scores, 1).mean_dim(1).reshape([batch])
 }
 
-/// What scores say about each sample.
+/// The prediction for each sample, compared with its label.
 ///
 /// Shapes: `scores [B, C]`.
 pub fn sample_predictions(scores: Tensor<2>, labels: &[usize]) -> Vec<SamplePrediction> {

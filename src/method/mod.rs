@@ -1,9 +1,9 @@
-//! What a training step does, and what a trained network says about an image: our method and its
-//! baselines.
+//! How each method learns from a batch, and how it predicts class and mask of an image.
 //!
 //! A method is a [`Learner`](crate::method::Learner). Most baselines are a
-//! [`Classifier`](crate::method::Classifier) whose maps or gradients give the mask. Adding one
-//! is a file here and a line in the registry.
+//! [`Classifier`](crate::method::Classifier) whose maps or gradients give the mask. To add one,
+//! write a file here and a line in the registry. The probe is no learner of batches: it has its own
+//! training, in `train`.
 
 pub mod cam;
 pub mod classifier;
@@ -74,7 +74,7 @@ registry! { $
     "unet" => crate::method::unet::FullSupervision, "full supervision by masks: the upper bound";
 }
 
-/// The error of a name that stands for no method.
+/// The error for a name that is not one of a method.
 pub(crate) fn unknown(name: &str) -> Error {
     let known: Vec<String> = NAMES.iter().map(|name| format!("`{name}`")).collect();
     Error::Setting(vec![format!(
@@ -106,7 +106,7 @@ pub fn settings(experiment: &Experiment, row: &str, weights: Option<&KnownFile>)
     experiment.settings(row, &below)
 }
 
-/// What of the settings decides the training: runs that agree in it learn the same weights.
+/// The settings that training depends on: runs that agree in them learn the same weights.
 pub fn training_settings(config: &Config) -> Result<Config> {
     fn facts<L: Learner>(_: &L) -> (Option<&'static str>, bool) {
         (L::TRAINED_AS, L::LEARNS_BY_MASK)
@@ -118,7 +118,7 @@ pub fn training_settings(config: &Config) -> Result<Config> {
     )?;
     let method = trained_as.unwrap_or(&config.method).to_owned();
     let mask = if learns_by_mask { config.mask.clone() } else { MaskConfig::default() };
-    // Gradients are asked for only once the network is trained.
+    // The gradients of Grad-CAM are computed from the trained network only.
     Ok(Config { method, mask, grad_cam: GradCamConfig::default(), ..config.clone() })
 }
 

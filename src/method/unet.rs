@@ -1,7 +1,7 @@
-//! Full supervision: what masks would teach, as an upper bound.
+//! Full supervision by masks, as an upper bound.
 //!
-//! The only method that sees masks, in training and in choosing its epoch; the
-//! type of its supervision says so, and no other method can be given them.
+//! The only method that is given masks, in training and in choosing its epoch; the type of its
+//! supervision says so, and no other method can be given them.
 
 use burn::tensor::{Device, Tensor, activation::log_softmax};
 
@@ -91,7 +91,7 @@ impl Learner for FullSupervision {
         ImageValidation { mistake, localizer_mistake: None, loss: loss / count }
     }
 
-    /// Masks say what is an object, not which: there is no class to be given or found.
+    /// It segments foreground and predicts no class, so that `class` is not used.
     fn localize(
         &self,
         network: &Unet,
@@ -135,7 +135,7 @@ fn foreground(scores: Tensor<4>) -> Vec<f32> {
     values(log_softmax(scores.inner(), 1).slice_dim(1, 1..2).exp())
 }
 
-/// The share of scored pixels on the wrong side of each image, added up.
+/// The share of wrong pixels among the scored ones of each image, summed over the images.
 fn wrong(found: &[f32], truth: &[f32], scored: &[f32], pixels: usize) -> f64 {
     let images = found.chunks_exact(pixels).zip(truth.chunks_exact(pixels));
     let shares = images.zip(scored.chunks_exact(pixels)).map(|((found, truth), scored)| {
@@ -152,7 +152,7 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
-    use crate::{device, train::together::tests as shared};
+    use crate::{device, train::distributed::tests as shared};
 
     #[test]
     fn the_loss_of_a_pixel_is_its_cross_entropy() {

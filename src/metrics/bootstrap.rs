@@ -1,4 +1,4 @@
-//! How far a mean over images could have come out otherwise.
+//! Confidence intervals of means over images.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::rng::{Purpose, Stream};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Bootstrap {
-    /// How often the images are drawn again; 0 for no intervals.
+    /// Number of resamples; 0 for no intervals.
     pub resamples: u32,
     /// Share of the resampled means that an interval holds.
     pub confidence: f64,
@@ -17,7 +17,7 @@ pub struct Bootstrap {
     pub seed: u64,
 }
 
-/// Where a mean would lie had other images of the same kind been drawn.
+/// A confidence interval of a mean over images.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Lower end.
@@ -35,9 +35,8 @@ impl Default for Bootstrap {
 impl Bootstrap {
     /// The interval of the mean of `values`, one per image.
     ///
-    /// Equal numbers of images are resampled alike, so that intervals of
-    /// several scores, or of several methods on one split, belong together.
-    /// `None` without images or resamples.
+    /// The same images are drawn for every score, and for every method on one split, so that their
+    /// intervals are comparable. `None` without images or resamples.
     pub fn interval(&self, values: &[f64]) -> Option<Interval> {
         assert!((0.0..=1.0).contains(&self.confidence), "confidence is a share");
         if values.is_empty() || self.resamples == 0 {

@@ -1,4 +1,4 @@
-//! MaxBoxAcc and its second version: is there a threshold at which the box is right?
+//! MaxBoxAcc and MaxBoxAccV2: the share of images with a correct box, at the best threshold.
 
 use std::mem;
 
@@ -14,7 +14,8 @@ const LEVELS: usize = STEPS as usize + 1;
 /// Overlaps that [`BoxAccuracy`] counts as right; the middle one is MaxBoxAcc's.
 const OVERLAPS: [f32; 3] = [0.3, 0.5, 0.7];
 
-/// A speckled truth could have a region for every other pixel; of those, the largest count.
+/// Most regions of the ground truth whose boxes count, the largest first: a speckled one could have
+/// a region for every other pixel.
 const MAX_TRUTH_BOXES: usize = 64;
 
 /// How well the boxes of one image fit, at each threshold `k / 100`.
@@ -70,9 +71,9 @@ pub(super) fn nearest(candidate: &PixelBox, boxes: &[PixelBox]) -> f32 {
 impl BoxSummary {
     /// Compares the regions of `map` at every threshold with the true `boxes`.
     ///
-    /// Pixels that `truth` ignores belong to regions but do not count in them: a box ends at the
-    /// last pixel that does. Were they left out beforehand, an ignored ring would cut the object
-    /// out of whatever lies around it, and truth would draw the box.
+    /// Pixels that `truth` ignores connect regions but do not count in them: a box ends at the last
+    /// pixel that counts. If they were removed first, an ignored ring around the object would
+    /// separate it from its surroundings, and the ground truth would shape the box.
     pub fn of(map: &ScoreMap<'_>, truth: Option<&Mask>, boxes: &[PixelBox]) -> Self {
         let mut growth = Growth::new(map.width(), map.height());
         let mut summary = Self { largest: vec![0.0; LEVELS], best: vec![0.0; LEVELS] };
@@ -89,7 +90,7 @@ impl BoxSummary {
     }
 }
 
-/// All pixels sorted by the highest threshold they reach, and where each threshold's end.
+/// All pixels sorted by the highest threshold they reach, and where those of each threshold end.
 fn by_level(map: &ScoreMap<'_>) -> (Vec<u32>, [usize; LEVELS]) {
     assert!(u32::try_from(map.scores().len()).is_ok(), "an image has fewer than 2³² pixels");
     let levels = || map.scores().iter().map(|&score| grid::cell(score, STEPS)).zip(0..);

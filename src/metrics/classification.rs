@@ -1,4 +1,4 @@
-//! Which class was taken for which.
+//! The confusion matrix.
 
 use serde::{Deserialize, Serialize};
 

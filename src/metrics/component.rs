@@ -67,7 +67,7 @@ pub fn regions_at(map: &ScoreMap<'_>, threshold: f32) -> Vec<RegionPixels> {
     ranked(regions).into_iter().map(with_runs).collect()
 }
 
-/// Parts of a region whose pixels touch by side, in the order of their first pixel.
+/// Splits a region into parts that are connected by sides, in the order of their first pixel.
 pub fn pieces(region: &[PixelRun]) -> Vec<Vec<PixelRun>> {
     let mut regions = Regions::default();
     let (mut above, mut runs) = (Vec::<Run>::new(), Vec::new());
@@ -88,7 +88,7 @@ pub fn pieces(region: &[PixelRun]) -> Vec<Vec<PixelRun>> {
     first
 }
 
-/// The runs of each region, by what the region has become.
+/// The runs of each region, by the root of the region.
 fn grouped(regions: &mut Regions, runs: Vec<Run>) -> BTreeMap<u32, Vec<PixelRun>> {
     let mut groups = BTreeMap::<u32, Vec<PixelRun>>::new();
     for Run { pixels, region } in runs {
@@ -99,8 +99,8 @@ fn grouped(regions: &mut Regions, runs: Vec<Run>) -> BTreeMap<u32, Vec<PixelRun>
 
 /// The regions of pixels that are `inside`, the largest first; their score is 1.
 ///
-/// Pixels that do not count belong to a region and hold it together, but neither its size nor
-/// its box knows of them; a region of nothing else is none.
+/// Pixels that do not count connect a region but are not part of its size or its box; a region of
+/// such pixels only is left out.
 pub fn components(
     width: usize,
     height: usize,
@@ -111,7 +111,7 @@ pub fn components(
     ranked(regions).into_iter().map(|(_, component)| component).collect()
 }
 
-/// Pixels side by side, and the region that was begun with them.
+/// A run of pixels, and the region that was started with it.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     pixels: PixelRun,
@@ -160,7 +160,7 @@ const BY_CORNER: u32 = 1;
 fn join(regions: &mut Regions, above: &[Run], row: &[Run], reach: u32) {
     let mut skipped = 0;
     for Run { pixels, region } in row {
-        // A run above may reach over several below: only those that end too early are done.
+        // A run above may touch several runs below: only those that end before this one are done.
         let ends_before = |other: &&Run| other.pixels.x1 + reach <= pixels.x0;
         skipped += above[skipped..].iter().take_while(ends_before).count();
         let begins_within = |other: &&Run| other.pixels.x0 < pixels.x1 + reach;
@@ -171,7 +171,7 @@ fn join(regions: &mut Regions, above: &[Run], row: &[Run], reach: u32) {
     }
 }
 
-/// The largest first, each with what names it among the regions.
+/// The components, the largest first, each with its root among the regions.
 fn ranked(mut regions: Regions) -> Vec<(u32, Component)> {
     let mut found = Vec::new();
     regions.for_each(|region| found.push(*region));

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::ScoreMap;
 use crate::data::mask::Mask;
 
-/// What a ratio such as Dice is when both masks are empty.
+/// The value of ratios such as Dice when both masks are empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmptyRule {
@@ -29,7 +29,7 @@ pub struct PixelCounts {
     pub true_negative: u64,
 }
 
-/// Declares scores that are also known as a list.
+/// Declares a struct of scores that can be read as a list too.
 macro_rules! scores {
     ($(#[$about:meta])* pub struct $all:ident: $count:literal {
         $($(#[$meaning:meta])* pub $name:ident,)*

@@ -63,7 +63,7 @@ struct Tie {
     background: u32,
 }
 
-/// A point of a curve in pixels: `x` of all there are, and the ratio `y`.
+/// A point of a curve, in pixels: `x` of the total, and the ratio `y`.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     x: u64,

@@ -1,4 +1,4 @@
-//! From the summaries of single images to the scores of a split.
+//! The scores of a split, from the summaries of its images.
 
 use std::collections::BTreeMap;
 
@@ -31,13 +31,13 @@ pub struct Evaluator {
     /// Precision and recall of foreground and background, and the ROC curve.
     curves: [AveragedCurve; 3],
     boxes: BoxAccuracy,
-    /// Features under the map and beside it, with the label, of the images that have them.
+    /// Pooled features and labels, of the images that have features.
     foregrounds: Vec<Vec<f32>>,
     backgrounds: Vec<Vec<f32>>,
     pooled_labels: Vec<usize>,
 }
 
-/// All that an evaluation found.
+/// The result of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// The headline.
@@ -46,7 +46,7 @@ pub struct Evaluation {
     pub classes: Vec<ClassRow>,
     /// One row per image, in the order they came.
     pub images: Vec<ImageRow>,
-    /// What the classifier took for what; `None` for a method without one.
+    /// The confusion matrix of the classifier; `None` for a method without one.
     pub confusion: Option<Confusion>,
     /// Averaged curves.
     pub curves: Curves,
@@ -57,7 +57,7 @@ pub struct Evaluation {
 }
 
 impl Evaluator {
-    /// Nothing seen yet of a dataset with these classes.
+    /// An evaluator for a dataset with these classes.
     pub fn new(classes: &[String], protocol: Protocol) -> Self {
         Self {
             classes: classes.to_vec(),

@@ -1,4 +1,4 @@
-//! Evenly spaced thresholds, and which of them a score reaches.
+//! Evenly spaced thresholds, and the highest one that a score reaches.
 
 /// The threshold `k / steps`, as it is compared with scores.
 pub(super) fn threshold(k: usize, steps: u16) -> f32 {

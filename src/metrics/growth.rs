@@ -1,7 +1,7 @@
-//! Regions of a score map while its threshold falls.
+//! Connected regions of a score map at falling thresholds.
 //!
-//! Lowering the threshold only adds pixels, so regions grow and meet but never
-//! shrink: all thresholds together cost one pass over the image.
+//! Lowering the threshold only adds pixels, so that regions grow and merge but never shrink: all
+//! thresholds together take one pass over the image.
 
 use super::region::Regions;
 
@@ -31,8 +31,8 @@ impl Growth {
         let (above, below) = (center - stride, center + stride);
 
         let mut root = NO_REGION;
-        // Whatever touches the pixel above or below has been joined with that
-        // pixel already, so most neighbours need not be asked.
+        // Neighbours that touch the pixel above or below are joined with that one already, so that
+        // most need not be checked.
         let (up, down) = (self.owner[above] != NO_REGION, self.owner[below] != NO_REGION);
         for (middle, is_owned) in [(above, up), (below, down)] {
             if is_owned {

@@ -32,7 +32,7 @@ impl ScoreHistogram {
     pub(super) fn of(map: &ScoreMap<'_>, truth: &Mask) -> Self {
         let mut histogram = Self::default();
         for (score, foreground) in map.scored(truth) {
-            // The truth selects an address and not a branch.
+            // Indexing by the ground truth needs no branch.
             histogram.counts[grid::cell(score, Self::STEPS)][usize::from(foreground)] += 1;
         }
         histogram

@@ -5,8 +5,8 @@
 //! score map, truth ─▶ ImageSummary::of ─▶ Evaluator::accumulate ─▶ compute ─▶ Evaluation
 //! ```
 //!
-//! Nothing here knows networks, files or colours: a score map is a slice of
-//! numbers in `[0, 1]`, whoever made it. An [`ImageSummary`](crate::metrics::ImageSummary) has the same size
+//! Nothing here depends on networks, files or pictures: a score map is a slice of numbers in
+//! `[0, 1]`. An [`ImageSummary`](crate::metrics::ImageSummary) has the same size
 //! for every image and an [`Evaluator`](crate::metrics::Evaluator) adds it up, so a split of any length
 //! needs the memory of one image and a short row for each.
 //!

@@ -1,4 +1,4 @@
-//! Features of an image averaged under its map and beside it.
+//! Features of an image averaged over the foreground and the background of its score map.
 
 use super::ScoreMap;
 
@@ -25,9 +25,9 @@ pub struct PooledFeatures {
 }
 
 impl PooledFeatures {
-    /// Averages features under a map and beside it.
+    /// Averages features over the foreground and the background of a map.
     ///
-    /// A side that the map leaves nothing of is all zeros, which tells nothing.
+    /// The features of an empty side are zeros.
     pub fn of(map: &ScoreMap<'_>, grid: &FeatureGrid) -> Self {
         let inside = cell_means(map, grid.width, grid.height);
         let outside: Vec<f64> = inside.iter().map(|share| 1.0 - share).collect();
@@ -37,7 +37,7 @@ impl PooledFeatures {
 
 fn average(grid: &FeatureGrid, weights: &[f64]) -> Vec<f32> {
     let total: f64 = weights.iter().sum();
-    // Rounding may leave a hair of a side that is not there.
+    // Rounding may leave a tiny weight on an empty side.
     if total <= 1e-6 * weights.len() as f64 {
         return vec![0.0; grid.features];
     }

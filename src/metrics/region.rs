@@ -6,7 +6,7 @@ use crate::data::PixelBox;
 #[derive(Debug, Default)]
 pub(super) struct Regions {
     all: Vec<Region>,
-    /// Regions not known to have merged into another.
+    /// Regions that are not known to have merged into another.
     live: Vec<u32>,
 }
 
@@ -34,7 +34,7 @@ impl Regions {
         root
     }
 
-    /// The region that `region` has become, shortening the way there.
+    /// The root of a region, with path compression.
     pub(super) fn find(&mut self, mut region: u32) -> u32 {
         loop {
             let parent = self.all[region as usize].parent;
@@ -47,7 +47,7 @@ impl Regions {
         }
     }
 
-    /// Makes two regions, each one that nothing merged into another, one.
+    /// Merges two regions, given by their roots.
     pub(super) fn merge(&mut self, a: u32, b: u32) -> u32 {
         if a == b {
             return a;
@@ -75,7 +75,7 @@ impl Regions {
         region.stretch((x, x), (y, y));
     }
 
-    /// Calls `visit` with each region that counts as it is now, in a fixed order.
+    /// Calls `visit` with each present region that has pixels that count, in a fixed order.
     pub(super) fn for_each(&mut self, mut visit: impl FnMut(&mut Region)) {
         let Self { all, live } = self;
         live.retain(|&root| all[root as usize].parent == root);
@@ -97,7 +97,7 @@ impl Region {
         }
     }
 
-    /// What names the region, once nothing merges any more.
+    /// The root of the region, once all merging is done.
     pub(super) fn root(&self) -> u32 {
         self.parent
     }

@@ -1,8 +1,8 @@
-//! A checked score map: what every pixel metric starts from.
+//! A checked score map, which all pixel metrics take.
 
 use crate::data::mask::Mask;
 
-/// How much each pixel looks like foreground: one number in `[0, 1]` per pixel, row by row.
+/// A score in `[0, 1]` for each pixel, row by row; higher is more likely foreground.
 #[derive(Debug, Clone, Copy)]
 pub struct ScoreMap<'a> {
     width: usize,
@@ -23,11 +23,11 @@ pub enum ScoreMapError {
     #[error("score map has no pixels")]
     Empty,
 
-    /// A number that is no share of certainty, or none that could be ranked.
+    /// A number that is not in `[0, 1]`, or not finite.
     #[error("score map has the value {value} at column {x}, row {y}\nhint: {remedy}")]
     Value { value: f32, x: usize, y: usize, remedy: &'static str },
 
-    /// The truth belongs to an image of another size.
+    /// The ground truth has another size.
     #[error(
         "score map is {}×{} pixels but the truth is {}×{}\n\
          hint: save score maps at the size of their image",

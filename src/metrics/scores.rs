@@ -1,4 +1,4 @@
-//! What an evaluation found, ready to be written down.
+//! The scores of an evaluation, as they are serialized.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ pub struct Scores {
     pub images: u64,
     /// How many of them have a score map and truth, and so count in pixel scores.
     pub images_with_truth: u64,
-    /// How many have neither foreground marked nor foreground in truth.
+    /// How many have no foreground, neither in the mask nor in the ground truth.
     pub images_without_foreground: u64,
-    /// How many are all marked and all foreground in truth.
+    /// How many have no background, neither in the mask nor in the ground truth.
     pub images_without_background: u64,
-    /// Share of the scored pixels that are foreground in truth; not in reports of old.
+    /// Share of the scored pixels that are foreground in the ground truth; older reports lack it.
     #[serde(default)]
     pub truth_foreground: Option<f64>,
-    /// Share of images the classifier got wrong.
+    /// Share of images that the classifier misclassifies.
     pub classification_error: Option<f64>,
-    /// Share of images the localizer got wrong.
+    /// Share of images that the localizer misclassifies.
     pub localizer_classification_error: Option<f64>,
-    /// Share of images that are wrong if all are given the most frequent class of the split; not
-    /// in reports of old.
+    /// Share of images that are wrong if the most frequent class of the split is always predicted;
+    /// older reports lack it.
     #[serde(default)]
     pub chance_error: Option<f64>,
     /// Mean over images of each pixel score.
@@ -33,7 +33,7 @@ pub struct Scores {
     pub mean: PixelScores,
     /// The pixel scores of all pixels together.
     pub pooled: PixelScores,
-    /// The same scores of masks that ignore the image; not in reports of old.
+    /// The same scores for masks that ignore the image; older reports lack it.
     #[serde(default)]
     pub trivial: Option<Trivial>,
     /// Area under the averaged precision-recall curve of the foreground.
@@ -59,7 +59,7 @@ pub struct Scores {
     pub gt_known_localization: Option<f64>,
     /// The same, where the class must be right too.
     pub top1_localization: Option<f64>,
-    /// How well the class is told from either side of the maps, if that was asked for.
+    /// How well the class is predicted from either side of the maps, if that was asked for.
     pub decidability: Option<Decidability>,
     /// Intervals of the means over images, by the name of the score.
     pub intervals: BTreeMap<String, Interval>,

@@ -14,7 +14,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Sums up the runs that have a score; none if no run has.
+    /// The spread over the runs that have a score; `None` if no run has.
     pub fn of(scores: impl IntoIterator<Item = Option<f64>>) -> Option<Self> {
         let scores: Vec<f64> = scores.into_iter().flatten().collect();
         let runs = scores.len();
@@ -41,7 +41,7 @@ pub fn mean_curves(runs: &[&Curves]) -> Curves {
     }
 }
 
-/// Areas add up as their curves do, so that theirs is the mean area.
+/// The area under the mean curve is the mean of the areas.
 fn mean_curve(curves: &[&Curve]) -> Option<Curve> {
     let first = curves.first()?;
     let alike = |curve: &&Curve| curve.x == first.x && curve.y.len() == first.x.len();

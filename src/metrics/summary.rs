@@ -10,12 +10,12 @@ use super::{
 };
 use crate::data::{PixelBox, mask::Mask};
 
-/// How a split is scored; recorded beside the scores.
+/// How a split is scored, which is recorded with the scores.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Protocol {
     /// Where maps are cut.
     pub threshold: Threshold,
-    /// What Dice is when both masks are empty.
+    /// The value of Dice when both masks are empty.
     pub empty: EmptyRule,
     /// Whether to draw precision-recall and ROC curves.
     pub curves: bool,
@@ -41,25 +41,25 @@ pub struct ImageCase<'a> {
     pub id: &'a str,
     /// Its class.
     pub label: usize,
-    /// What the classifier said; `None` for a method without one.
+    /// The class predicted by the classifier; `None` for a method without one.
     pub classifier: Option<PredictedClass>,
-    /// What the localizer said; `None` for a method without one.
+    /// The class predicted by the localizer; `None` if it predicts none.
     pub localizer: Option<PredictedClass>,
-    /// Where the method sees the object; `None` if it does not say.
+    /// The score map of the method; `None` if it has none.
     pub map: Option<ScoreMap<'a>>,
-    /// Where the object is; `None` if the sample has no mask.
+    /// The ground truth; `None` if the sample has no mask.
     pub truth: Option<&'a Mask>,
     /// Listed boxes; if there are none, those around the truth's regions are used.
     pub boxes: &'a [PixelBox],
 }
 
-/// What one image contributes; its size does not depend on the image's.
+/// What one image contributes to the scores; its memory does not depend on the size of the image.
 #[derive(Debug, Clone)]
 pub struct ImageSummary {
     pub(super) row: ImageRow,
     pub(super) pixels: Option<PixelSummary>,
     pub(super) boxes: Option<BoxSummary>,
-    /// Features under the map and beside it, if decidability is asked for.
+    /// Pooled features, if decidability is asked for.
     pub features: Option<PooledFeatures>,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct PixelSummary {
     pub(super) histogram: ScoreHistogram,
     /// Curves, if the protocol asks for them.
     pub(super) curves: Option<ImageCurves>,
-    /// What masks score that ignore the image.
+    /// The scores of masks that ignore the image.
     pub(super) trivial: Trivial,
 }
 
@@ -89,7 +89,7 @@ impl Default for Protocol {
 }
 
 impl ImageSummary {
-    /// Sums up one image. Independent of every other, so images may be done in parallel.
+    /// Summarizes one image, independently of all others, so that images may be done in parallel.
     ///
     /// Without a map or without truth there are no pixel scores; without a true
     /// box no box scores; a truth that ignores every pixel is no truth.

@@ -1,4 +1,4 @@
-//! Where a score map is cut into foreground and background, and who decided it.
+//! Thresholds of score maps, and the rules by which they are chosen.
 
 use std::{fmt, str::FromStr};
 
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::stats::otsu;
 
-/// How the threshold of a mask is chosen; recorded wherever a score is.
+/// How the threshold of a mask is chosen, which is recorded with every score.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "RuleText", into = "String")]
 pub enum ThresholdRule {
     /// The same for every image; the paper's is 0.5.
     Fixed(f32),
-    /// Per image, where the two sides differ most in score.
+    /// Per image, by Otsu's method.
     Otsu,
     /// Per image, this percentile of its scores.
     Percentile(f32),
@@ -47,7 +47,7 @@ impl Default for ThresholdRule {
 }
 
 impl ThresholdRule {
-    /// The threshold, if no other split has to be scored first.
+    /// The threshold, if no split has to be scored first.
     ///
     /// `None` for the two tuned rules: those get theirs from a
     /// [`SweepCurve`](super::SweepCurve), through [`ThresholdRule::tuned`].
@@ -73,7 +73,7 @@ impl Default for Threshold {
 }
 
 impl Threshold {
-    /// Who decided.
+    /// The rule that the threshold was chosen by.
     pub fn rule(&self) -> ThresholdRule {
         self.rule
     }

@@ -1,11 +1,11 @@
-//! Scores of masks that ignore the image, to see what the scores of a method are worth.
+//! Scores of trivial masks, which ignore the image, to compare those of a method with.
 
 use serde::{Deserialize, Serialize};
 
 use super::{EmptyRule, PixelCounts, PixelScores};
 use crate::data::mask::Mask;
 
-/// What two trivial masks score on the same images, means over images in percent.
+/// The scores of two trivial masks on the same images: means over images, in percent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trivial {
     /// Every pixel is foreground.

@@ -1,11 +1,11 @@
-//! How much memory a step of training and a prediction will need, told before they start.
+//! Estimates of the memory that training and prediction need.
 //!
 //! ```text
-//! process + copies of the weights + copies of what layers give + planes of the image's size
+//! process + copies of the weights + copies of the activations + planes of the image's size
 //! ```
 //!
-//! What layers give and how many weights they have is counted; how often each is held at the
-//! worst moment was measured on the processor, and `docs/reliability.md` has the figures.
+//! Activations and weights are counted; how many copies of each there are at peak was measured on
+//! the processor, and `docs/reliability.md` has the figures.
 
 use super::{
     resnet::{self, Activations},
@@ -18,33 +18,33 @@ const NUMBER: f64 = 4.0;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// What the command needs without any work.
+/// Memory of the process without any work.
 const PROCESS: f64 = 20.0 * MIB;
 
-/// How often weights, what layers give, and pixels are held at the worst moment.
+/// Copies of weights, activations and pixels at peak.
 struct Copies {
     weights: f64,
     layers: f64,
     pixels: f64,
 }
 
-/// Of weights: themselves and their gradients, of the step and of its latest pass, and the orders
-/// that the kernels want them in, some larger than the weights. Of layers: what each gives is kept
-/// until its gradient is known.
+/// Of weights: themselves, the gradients of the step and of its latest pass, and the packed forms
+/// that the kernels read, some larger than the weights. Of layers: all activations are kept for the
+/// backward pass.
 const OF_A_STEP: Copies = Copies { weights: 7.0, layers: 2.5, pixels: 12.0 };
 
-/// Of layers, here of the largest only: its input, its output and a shortcut.
+/// Of layers, only the largest one: its input, its output and a shortcut.
 const OF_A_PREDICTION: Copies = Copies { weights: 2.7, layers: 3.2, pixels: 8.0 };
 
-/// Numbers held of each pixel of an image that waits for the network or is being scored: its input
-/// or its scores and truth, and the picture itself.
+/// Numbers per pixel of an image that waits for the network or is being scored: its input, or its
+/// scores and ground truth, and the picture itself.
 const OF_A_WAITING_PIXEL: f64 = 4.0;
 
-/// Copies of what is saved that saving needs: as arrays, as bytes, and as a file's content.
+/// Copies of the tensors that saving needs: as arrays, as bytes, and as the content of the file.
 const OF_SAVING: f64 = 3.0;
 
 impl Copies {
-    /// Bytes that so many weights, values of layers and pixels come to.
+    /// Bytes for so many weights, activations and pixels.
     fn bytes(&self, weights: f64, layers: f64, pixels: f64) -> f64 {
         let numbers = self.weights * weights + self.layers * layers + self.pixels * pixels;
         PROCESS + NUMBER * numbers
@@ -69,18 +69,18 @@ pub fn of_step(config: &Config, classes: usize, images: usize) -> f64 {
     step.bytes(weights(config, classes), layers, batch * crop * crop)
 }
 
-/// Bytes that a pass over an image of so many pixels needs.
+/// Bytes that a prediction of an image of so many pixels needs.
 pub fn of_prediction(config: &Config, classes: usize, pixels: f64) -> f64 {
     let layers = activations(config, pixels).most;
     OF_A_PREDICTION.bytes(weights(config, classes), layers, pixels)
 }
 
-/// Bytes that images of so many pixels together need while they wait or are scored.
+/// Bytes for images that wait or are being scored, with so many pixels in total.
 pub fn of_waiting(pixels: f64) -> f64 {
     NUMBER * OF_A_WAITING_PIXEL * pixels
 }
 
-/// Numbers that the optimizer remembers of each weight.
+/// Numbers of optimizer state per weight.
 fn optimizer_memory(config: &Config) -> f64 {
     match config.optimizer.rule {
         Rule::Sgd => 1.0,
@@ -88,13 +88,13 @@ fn optimizer_memory(config: &Config) -> f64 {
     }
 }
 
-/// Side of the images that a probe learns from, in pixels, where settings do not bound it.
+/// Assumed side, in pixels, of the images of a probe, if settings do not bound it.
 const TYPICAL_SIDE: u32 = 512;
 
-/// Cells that a projection is fitted to, each held twice meanwhile.
+/// Twice the number of cells that a projection is fitted to, as each is held twice meanwhile.
 const FITTED: f64 = 2.0 * 24_000.0;
 
-/// Bytes that a probe needs to learn: an image at a time, and what is kept of all of them.
+/// Bytes that training a probe needs: for one image at a time, and for what is kept of all images.
 fn of_probe(config: &Config, classes: usize, images: usize) -> f64 {
     let (preprocess, probe) = (&config.preprocess, &config.probe);
     let side = match preprocess.shrink_short_side {

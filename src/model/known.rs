@@ -1,4 +1,4 @@
-//! Weight files that others have published, and how to know them.
+//! Published weight files, known by name and SHA-256.
 
 use std::path::Path;
 
@@ -22,8 +22,8 @@ pub struct KnownFile {
     pub sha256: &'static str,
 }
 
-/// The files of torchvision that fit our backbones; of several for one backbone, the first is
-/// what the backbone's name alone stands for.
+/// The files of torchvision that fit the backbones here; of several for one backbone, the first is
+/// meant by the backbone's name alone.
 pub const KNOWN_FILES: &[KnownFile] = &[
     KnownFile {
         name: "resnet18-f37072fd.pth",
@@ -64,7 +64,7 @@ pub const KNOWN_FILES: &[KnownFile] = &[
 ];
 
 impl KnownFile {
-    /// The file that a name stands for: a backbone's, or its own with or without the ending.
+    /// The file meant by a name: that of a backbone, or its own with or without the ending.
     pub fn named(name: &str) -> Option<&'static Self> {
         let is_meant = |file: &&Self| {
             file.backbone.name() == name
@@ -74,7 +74,7 @@ impl KnownFile {
         KNOWN_FILES.iter().find(is_meant)
     }
 
-    /// The file that a path is called after; its content is another matter.
+    /// The known file with the name of a path, whose content is not checked.
     pub fn at(path: &Path) -> Option<&'static Self> {
         let name = path.file_name()?.to_str()?;
         KNOWN_FILES.iter().find(|file| file.name == name)
@@ -85,14 +85,15 @@ impl KnownFile {
         format!("https://download.pytorch.org/models/{}", self.name)
     }
 
-    /// Lays the settings over others that the file was trained with.
+    /// Sets what the file was trained with.
     pub fn lay_over(&self, config: &mut Config) {
         config.model.backbone = self.backbone;
         config.model.stem = Stem::Classic;
         config.preprocess.normalization = Normalization::Imagenet;
     }
 
-    /// The settings that are not those the file was trained with, as `key = value` should be.
+    /// For each setting that differs from what the file was trained with, what it should be, as
+    /// `key = value`.
     pub fn disagreements(&self, config: &Config) -> Vec<String> {
         let backbone = format!("`model.backbone = \"{}\"`", self.backbone.name());
         let normalization = config.preprocess.normalization;
@@ -114,7 +115,7 @@ pub fn sha256(path: &Path) -> Result<String> {
     Ok(digest.hex())
 }
 
-/// Refuses a file that bears a known name but not its content.
+/// Refuses a file that has a known name but other content.
 pub fn verify(path: &Path) -> Result<()> {
     let Some(known) = KnownFile::at(path) else { return Ok(()) };
     let hash = sha256(path)?;

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::config::Kernels;
 
-/// How far each new batch moves the running statistics.
+/// Weight of a new batch in the running statistics.
 const MOMENTUM: f64 = 0.1;
 /// Keeps the division by a channel's spread finite.
 pub(crate) const EPSILON: f64 = 1e-5;
@@ -47,7 +47,10 @@ pub fn chain(units: &[Unit<'_>], x: Tensor<4>, after: After, pass: Pass) -> Tens
     if fused && fused::reaches(&x) {
         chain_fused(units, x, after, pass)
     } else {
-        assert!(pass.share().ranks.is_alone(), "`train::fit` lets several ranks use no others");
+        assert!(
+            pass.share().ranks.is_alone(),
+            "`train::fit` refuses these kernels on several ranks"
+        );
         chain_composed(units, x, after, pass)
     }
 }
@@ -160,8 +163,8 @@ impl BatchNorm {
         }
     }
 
-    /// Moves the running statistics towards a batch of `values` values per channel, by as much as
-    /// the pass says.
+    /// Updates the running statistics by those of a batch with `values` values per channel, as the
+    /// kind of pass requires.
     fn learn(&self, [mean, variance]: [Tensor<1>; 2], values: usize, pass: Pass) {
         assert!(values > 1, "Config::check refuses maps of one cell");
         let (branch, momentum) = match pass {
@@ -174,7 +177,7 @@ impl BatchNorm {
         for (running, batch) in self.running(branch).into_iter().zip([mean, unbiased]) {
             let kept = running.value() * (1.0 - momentum);
             running.update((kept + batch.detach() * momentum).detach());
-            // An update is only pending until it is asked for.
+            // An update is pending until the value is read.
             running.value_sync();
         }
     }
@@ -207,7 +210,7 @@ pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.into_data().try_into_vec().expect("every tensor of the model holds f32")
 }
 
-/// Hands memory that is of no use any more to the layers, which soon need some.
+/// Gives memory that is not used any more to the layers, which need some soon.
 pub fn reuse(values: Vec<f32>) {
     fused::give(values);
 }

@@ -1,15 +1,15 @@
 //! From class maps to a soft mask, and from a mask to two images.
 //!
 //! ```text
-//! T  = Σ_k p_k A_k                  the maps, weighted by what the scores believe (or another
+//! T  = Σ_k p_k A_k                  the maps, weighted by the class probabilities (or another
 //!                                   kind of evidence)
 //! T  ↑ size of the image            bilinear, corners (or centres) aligned
 //! T̄  = (T − min T) / (max T − min T)
 //! R⁺ = sigmoid(ω (T̄ − σ′))          Eq. 9 of the paper; in (0, 1), 1 is foreground
 //! ```
 //!
-//! Plain values are computed by `soft_mask.rs`, the same operations with a
-//! gradient or on other devices here.
+//! Without a gradient on the processor this is computed by `soft_mask.rs`; otherwise by tensors,
+//! here.
 
 use super::{
     fused,
@@ -33,7 +33,7 @@ pub(crate) const EQUAL: f32 = 1e-24;
 pub struct MaskEquation<'a> {
     /// Threshold, steepness and percentiles.
     pub config: &'a MaskConfig,
-    /// What the maps together say of a place.
+    /// How the evidence T is computed from the class maps.
     pub evidence: Evidence,
     /// Pixels of the image per cell of a map.
     pub stride: usize,
@@ -41,7 +41,7 @@ pub struct MaskEquation<'a> {
     pub batch_wide: bool,
 }
 
-/// The soft mask that class maps and scores amount to.
+/// The soft mask of class maps and scores.
 ///
 /// Shapes: `scores [B, C]`, `maps [B, C, h, w]` → `[B, 1, H, W]`.
 pub fn soft_mask(
@@ -64,9 +64,9 @@ pub fn soft_mask(
     sigmoid((normalized - rule.config.threshold) * rule.config.steepness)
 }
 
-/// What the maps of all classes together say of each place.
+/// The evidence T of each cell, from the maps of all classes.
 ///
-/// `belief` is how probable each class is; the spread over classes does without.
+/// `belief` is the probability of each class, which the spread over classes does not use.
 /// Shapes: `belief [B, C]`, `maps [B, C, h, w]` → `[B, 1, h, w]`.
 pub fn evidence(belief: Tensor<2>, maps: Tensor<4>, kind: Evidence) -> Tensor<4> {
     let [batch, classes, _, _] = maps.dims();
@@ -79,12 +79,12 @@ pub fn evidence(belief: Tensor<2>, maps: Tensor<4>, kind: Evidence) -> Tensor<4>
     (maps * weights).sum_dim(1)
 }
 
-/// X⁺ = X ⊙ R⁺: what a mask shows of images. Shapes: `images [B, 3, H, W]`, `mask [B, 1, H, W]`.
+/// X⁺ = X ⊙ R⁺: the foreground of images. Shapes: `images [B, 3, H, W]`, `mask [B, 1, H, W]`.
 pub fn foreground(images: Tensor<4>, mask: Tensor<4>) -> Tensor<4> {
     images * mask
 }
 
-/// X⁻ = X ⊙ (1 − R⁺): what a mask hides of images; added to the foreground it makes them whole.
+/// X⁻ = X ⊙ (1 − R⁺): the background of images.
 pub fn background(images: Tensor<4>, mask: Tensor<4>) -> Tensor<4> {
     images * (-mask + 1.0)
 }
@@ -105,7 +105,7 @@ pub fn enlarge(maps: Tensor<4>, size: [usize; 2], stride: usize, config: &MaskCo
     interpolate(maps, taps(config.alignment, stride, size, [h, w]))
 }
 
-/// Where each row and each column of an image lies in the `grid` of a map.
+/// How each row and each column of an image is interpolated in the `grid` of a map.
 pub(super) fn taps(
     alignment: Alignment,
     stride: usize,
@@ -147,7 +147,7 @@ fn matrix(taps: &[Tap], input: usize, device: &Device) -> Tensor<2> {
     tensor(matrix, [taps.len(), input], device)
 }
 
-/// Brings each map to `[0, 1]`; a constant map says nothing, so it lands on the threshold.
+/// Normalizes each map to `[0, 1]`; a constant map becomes the threshold, as it has no range.
 fn normalize(evidence: Tensor<4>, rule: &MaskEquation<'_>) -> Tensor<4> {
     let [batch, _, height, width] = evidence.dims();
     let groups = if rule.batch_wide { 1 } else { batch };

@@ -37,7 +37,7 @@ use self::{
 };
 use crate::config::{Config, Semantics};
 
-/// What a head says about a batch of images.
+/// The output of a head for a batch of images.
 #[derive(Debug, Clone)]
 pub struct Response {
     /// One score per class, `[B, C]`; softmax makes them probabilities.
@@ -64,7 +64,7 @@ impl Model {
         init::draw(blank, features, config.seed)
     }
 
-    /// A model whose weights are yet to be loaded, all of them.
+    /// A model whose weights are all yet to be loaded.
     pub fn blank(config: &Config, classes: usize, device: &Device) -> Self {
         let backbone = Resnet::new(&config.model, device);
         let head = || Head::new(backbone.features(), classes, config.pool.maps_per_class, device);
@@ -72,14 +72,15 @@ impl Model {
         Self { backbone, localizer, classifier, classes }
     }
 
-    /// The number of classes told apart.
+    /// The number of classes.
     pub fn classes(&self) -> usize {
         self.classes
     }
 
-    /// What and where: the localizer's view of whole images.
+    /// The localizer on images of the input size.
     ///
-    /// `keep` is what dropout leaves of each sorted cell, `[B, C, cells]`; none drops nothing.
+    /// `keep` is the factor of dropout for each sorted cell, `[B, C, cells]`; `None` for no
+    /// dropout.
     pub fn localize(
         &self,
         images: Tensor<4>,
@@ -90,7 +91,7 @@ impl Model {
         Response::of(self.localizer.maps(self.backbone.forward(images, pass)), rules, keep)
     }
 
-    /// What: the classifier's view of one half of split images.
+    /// The classifier on foregrounds or backgrounds, which are resized to its input size first.
     pub fn classify(
         &self,
         images: Tensor<4>,
@@ -120,7 +121,7 @@ impl Response {
         Self { scores: pool(maps.clone(), &rules.pooling(), keep), maps }
     }
 
-    /// The soft mask the maps amount to, `[B, 1, H, W]`.
+    /// The soft mask of the maps, `[B, 1, H, W]`.
     pub fn mask(self, size: [usize; 2], rules: &Rules<'_>) -> Tensor<4> {
         soft_mask(self.scores, self.maps, size, &rules.mask())
     }
@@ -131,7 +132,7 @@ impl Response {
     }
 }
 
-/// What the settings say about reading the network's output.
+/// The settings by which the network's output is pooled and made a mask.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules<'a> {
     config: &'a Config,

@@ -1,28 +1,29 @@
-//! What a forward pass is for, as batch norm has to know it.
+//! The kinds of forward passes, which differ in batch norm.
 
 use crate::collective::Share;
 
 /// How a forward pass treats batch norm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
-    /// Normalizes by the batch, and moves the running statistics of these images towards it.
+    /// Normalizes by the batch, and updates the running statistics of the branch.
     Train(Branch, Share),
     /// Normalizes by the batch, and leaves the running statistics alone.
     TrainOnly(Share),
-    /// Normalizes by the batch, and averages it into the statistics of the batches `seen` before.
+    /// Normalizes by the batch, and averages its statistics with those of the batches `seen`
+    /// before.
     Calibrate {
-        /// How many batches the statistics already stand for.
+        /// Number of batches that the statistics are the average of.
         seen: usize,
-        /// What of each batch this rank has.
+        /// This rank's share of the batch.
         share: Share,
     },
-    /// Normalizes by the running statistics of these images.
+    /// Normalizes by the running statistics of the branch.
     Evaluate(Branch),
 }
 
 impl Pass {
-    /// The same pass, for a network that is to stay as it is: by the running statistics, which
-    /// do not move.
+    /// The same pass through a frozen network: normalizes by the running statistics, which are not
+    /// updated.
     pub fn frozen(self) -> Self {
         match self {
             Self::Train(branch, _) | Self::Evaluate(branch) => Self::Evaluate(branch),
@@ -30,7 +31,7 @@ impl Pass {
         }
     }
 
-    /// What of the batch this rank has; a batch that is not normalized by itself is nobody's.
+    /// This rank's share of the batch; empty if the pass does not normalize by the batch.
     pub(super) fn share(self) -> Share {
         match self {
             Self::Train(_, share) | Self::TrainOnly(share) | Self::Calibrate { share, .. } => share,
@@ -39,11 +40,11 @@ impl Pass {
     }
 }
 
-/// Which images a pass sees; they may have statistics of their own.
+/// The kind of images that are passed, which may have running statistics of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Branch {
-    /// Whole images, seen by the localizer.
+    /// Whole images, the input of the localizer.
     Whole,
-    /// What masks show of them, seen by the classifier.
+    /// Foregrounds, the input of the classifier.
     Foreground,
 }

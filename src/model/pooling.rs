@@ -1,4 +1,4 @@
-//! Other ways from a class map to its score: mean, maximum, and what lies between.
+//! Pooling of class maps into scores by their mean, maximum or log-sum-exp.
 //!
 //! Each takes `[B, C, h, w]` to `[B, C]`.
 

@@ -4,7 +4,7 @@
 //! image ─▶ geometry, input ─▶ Inference (whole, or tile by tile) ─▶ CRF ─▶ threshold ─▶ Prediction
 //! ```
 //!
-//! [`Predictor`] is the one way in, for the command and for other programs.
+//! [`Predictor`] is the public interface, for the command and for other programs.
 
 mod prediction;
 mod predictor;
@@ -30,12 +30,12 @@ pub(crate) trait Inference: Send + Sync {
     /// one.
     fn run(&self, input: Vec<f32>, size: Size, class: Option<usize>) -> ModelOutput;
 
-    /// Class and pixel scores of an image whose input is too large to be held, at the image's own
-    /// size; none if it must be seen whole.
+    /// Class and pixel scores of an image whose input is too large to be held, at the size of the
+    /// image; `None` if the model cannot work in tiles.
     fn run_tiled(&self, _image: LargeImage<'_>, _tiling: Tiling) -> Option<ModelOutput> {
         None
     }
 
-    /// How the soft mask comes about and is cut, for the protocol of a report.
+    /// How the soft mask is computed and cut, for the protocol of a report.
     fn mask_rule(&self) -> String;
 }

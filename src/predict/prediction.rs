@@ -1,19 +1,19 @@
-//! What is predicted of one image.
+//! The prediction of one image.
 
 use crate::{
     data::preprocess::Size,
     metrics::{Component, ScoreMap, boxes_at},
 };
 
-/// Class, pixel scores and mask of one image: refined, cut and named, for whoever asked for them.
+/// Class, pixel scores and mask of one image, refined, cut and with the name of the class.
 ///
-/// Evaluation scores the [`ModelOutput`](crate::method::ModelOutput) that this is made of, since
-/// it refines and cuts on other threads and at many thresholds.
+/// Evaluation does not use it, but the [`ModelOutput`](crate::method::ModelOutput) that it is made
+/// of, since it refines and cuts on other threads and at many thresholds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
     /// Width and height of the image.
     pub size: Size,
-    /// The most probable class, by its place among the run's classes; none for a method that does
+    /// The index of the most probable class among the run's classes; `None` for a method that does
     /// not classify.
     pub class: Option<usize>,
     /// Its name.
@@ -22,10 +22,10 @@ pub struct Prediction {
     pub probabilities: Option<Vec<f32>>,
     /// Probability of each class, by the localizer, if that is another network.
     pub localizer_probabilities: Option<Vec<f32>>,
-    /// How much each pixel is foreground, in `[0, 1]`: row by row, at the image's own size, after
-    /// the CRF if there was one.
+    /// The score of each pixel, in `[0, 1]`, 1 is foreground: row by row, at the size of the image,
+    /// after the CRF if one was asked for.
     pub scores: Vec<f32>,
-    /// Where the scores were cut.
+    /// The threshold that the scores were cut at.
     pub threshold: f32,
     /// Which pixels are foreground: `score >= threshold`, row by row.
     pub mask: Vec<bool>,

@@ -1,4 +1,4 @@
-//! A model with everything it takes to predict images of any size.
+//! A model with its settings and classes, ready to predict images of any size.
 
 use std::{fmt, path::Path};
 
@@ -30,17 +30,17 @@ pub struct Predictor {
     config: Config,
     classes: Vec<String>,
     model: Box<dyn Inference>,
-    /// Whether checksums have shown the weights to be what was saved.
+    /// Whether the checksums of the weights were verified; older runs have none.
     verified: bool,
 }
 
-/// What is done with an image beside running the network.
+/// Options of a prediction.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PredictOptions {
-    /// Snaps the scores to the edges of the image first, by the dense CRF with these parameters;
+    /// Parameters of the dense CRF that refines the scores before they are cut, if any;
     /// [`Preset::params`](crate::refine::Preset::params) has published ones.
     pub crf: Option<Params>,
-    /// Where scores are cut into foreground and background; at 0.5 by default.
+    /// The threshold of foreground; 0.5 by default.
     pub threshold: Threshold,
     /// How large images are cut into windows.
     pub tiling: Tiling,
@@ -55,7 +55,7 @@ impl Predictor {
         Self::load(&RunDir::open(run.as_ref())?, &device::open(device)?)
     }
 
-    /// The same for a run that is open already.
+    /// The same for an opened run directory.
     pub fn load(run: &RunDir, device: &Device) -> Result<Self> {
         let (config, path) = (run.config()?, run.best());
         let Noted { arrays, note, verified } = weights::read_with_note::<WeightsNote>(&path)?;
@@ -77,7 +77,7 @@ impl Predictor {
         self.predict_named(image, Path::new("image in memory"), options)
     }
 
-    /// The same for an image that problems are to name.
+    /// The same; errors call the image by `name`.
     pub fn predict_named(
         &self,
         image: &RgbImage,
@@ -105,8 +105,8 @@ impl Predictor {
         self.finish(image, name, output, options)
     }
 
-    /// Predicts an image that was preprocessed by [`Self::preprocess`], as a loader does ahead of
-    /// time; it is not cut into tiles.
+    /// Predicts an image that a loader has preprocessed by [`Self::preprocess`]; it is not cut into
+    /// tiles.
     pub fn predict_prepared(
         &self,
         image: EvalImage,
@@ -133,7 +133,7 @@ impl Predictor {
         ModelOutput { scores: geometry.restore(&output.scores), ..output }
     }
 
-    /// Refines and cuts what the network gave.
+    /// Refines and cuts the output of the network.
     fn finish(
         &self,
         image: &RgbImage,
@@ -144,7 +144,7 @@ impl Predictor {
         let ModelOutput { classifier, localizer, mut scores } = output;
         let size = Size::of(image);
         let [height, width] = size.rows_columns();
-        // What CRF and threshold take for granted, so that they need not be asked.
+        // CRF and threshold assume scores in `[0, 1]`.
         ScoreMap::new(width, height, &scores).map_err(|error| {
             let problem = format!("the network gives no usable scores ({error})");
             Error::image(name, problem, "train again")
@@ -166,7 +166,7 @@ impl Predictor {
         })
     }
 
-    /// Refuses what no network could be run on.
+    /// Refuses images without pixels, and classes that do not exist.
     fn check(&self, name: &Path, size: Size, options: &PredictOptions) -> Result<()> {
         if size.area() == 0 {
             return Err(Error::image(name, "the image has no pixels", "give another image"));
@@ -201,7 +201,7 @@ impl Predictor {
         &self.classes
     }
 
-    /// How the soft mask comes about and is cut, for the protocol of a report.
+    /// How the soft mask is computed and cut, for the protocol of a report.
     pub fn mask_rule(&self) -> String {
         self.model.mask_rule()
     }

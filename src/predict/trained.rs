@@ -1,4 +1,4 @@
-//! Trained networks of every method, opened from their weights.
+//! Trained models of every method, opened from their weights.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Builds the network of the settings' method with the weights of a file.
+/// The model of the method in the settings, with the weights of a file.
 pub(super) fn open(
     path: &Path,
     arrays: Arrays,
@@ -28,7 +28,8 @@ pub(super) fn open(
         config.method.as_str(),
         learner => {
             let network = network(&learner, path, arrays, config, classes, device)?;
-            Box::new(Trained { learner, network, config: config.clone(), device: device.clone() })
+            let (config, device) = (config.clone(), device.clone());
+            Box::new(TrainedNetwork { learner, network, config, device })
         },
         probe => Box::new(Probe::from_arrays(arrays, path, config, classes, device)?)
     )
@@ -50,15 +51,15 @@ fn network<L: Learner>(
     Ok(network.valid())
 }
 
-/// A network that was trained batch by batch, what with, and where it runs.
-struct Trained<L: Learner> {
+/// The network of a learner, with its settings and its device.
+struct TrainedNetwork<L: Learner> {
     learner: L,
     network: L::Network,
     config: Config,
     device: Device,
 }
 
-impl<L: Learner + Send + Sync> Inference for Trained<L> {
+impl<L: Learner + Send + Sync> Inference for TrainedNetwork<L> {
     fn run(&self, input: Vec<f32>, size: Size, class: Option<usize>) -> ModelOutput {
         let [height, width] = size.rows_columns();
         let input = tensor(input, [1, 3, height, width], &self.device);
@@ -76,7 +77,7 @@ impl<L: Learner + Send + Sync> Inference for Trained<L> {
 }
 
 impl Inference for Probe {
-    /// The mask is of what tells any class from the others, so that no class need be given.
+    /// The mask is the same for every class, so that `_class` is not used.
     fn run(&self, input: Vec<f32>, size: Size, _class: Option<usize>) -> ModelOutput {
         self.localize(input, size.rows_columns())
     }

@@ -1,4 +1,4 @@
-//! Rules that need no training, to see what scores are worth.
+//! Trivial rules that need no training, to compare scores with.
 
 use super::Inference;
 use crate::{data::preprocess::Size, method::ModelOutput, metrics::from_centre};
@@ -21,7 +21,7 @@ pub(super) fn untrained(name: &str) -> Option<Box<dyn Inference>> {
     }))
 }
 
-/// A rule that looks at the size of an image only.
+/// A rule that depends on the size of an image only.
 struct Untrained {
     scores: fn(Size) -> Vec<f32>,
     mask_rule: &'static str,

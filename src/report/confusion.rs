@@ -1,4 +1,4 @@
-//! The confusion matrix: which class was taken for which.
+//! The drawing of the confusion matrix.
 
 use super::svg::{Anchor, FONT_SIZE, LINE_HEIGHT, Paint, Svg, TextStyle, fit_text, text_width};
 use crate::metrics::Confusion;

@@ -1,4 +1,4 @@
-//! All that is known about one evaluation, as `report.json` keeps it.
+//! The report of one evaluation, as in `report.json`.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::{
     train::EpochRecord,
 };
 
-/// One method's scores on one split, and how they came about.
+/// The scores of one method on one split, and the conditions under which they were computed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Version of this form; a reader refuses a newer one.
@@ -30,10 +30,10 @@ pub struct Report {
     pub conditions: Conditions,
     /// What training took; none for a method without training.
     pub training: Option<Training>,
-    /// The run's settings; none for a method without training, and in reports of old.
+    /// The run's settings; `None` for a method without training, and in older reports.
     #[serde(default)]
     pub settings: Option<Box<Config>>,
-    /// What the run was started from; none for a method without training, and for runs of old.
+    /// The inputs of the run; `None` for a method without training, and for older runs.
     #[serde(default)]
     pub inputs: Option<Inputs>,
     /// Scores, with their protocol; classes, images, curves.
@@ -41,7 +41,7 @@ pub struct Report {
     pub evaluation: Evaluation,
 }
 
-/// How the predictions came about that were scored; how they were scored is in
+/// How the scored predictions were made; how they were scored is in
 /// [`Scores::protocol`](crate::metrics::Scores::protocol).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
@@ -51,7 +51,7 @@ pub struct Conditions {
     pub layout: Layout,
     /// What counts as foreground in its mask files.
     pub truth_rule: MaskRule,
-    /// How the method's mask comes about, in its own words; none for saved maps.
+    /// How the method's mask is computed, in words; `None` for saved maps.
     pub mask_rule: Option<String>,
     /// The run, if one was scored.
     pub run: Option<String>,
@@ -61,18 +61,18 @@ pub struct Conditions {
     pub maps: Option<String>,
     /// The network's backbone.
     pub backbone: Option<String>,
-    /// Whose reading of the method was trained.
+    /// The semantics that the run was trained with.
     pub semantics: Option<Semantics>,
     /// Root of the run's random streams.
     pub seed: Option<u64>,
-    /// The run that was trained for this one too, if it was not trained itself.
+    /// The run that this one has taken its training from, if it was not trained itself.
     #[serde(default)]
     pub trained_in: Option<String>,
     /// How maps were refined, if at all.
     pub crf: Option<Preset>,
-    /// Whether the method was told the true class.
+    /// Whether the method was given the true class.
     pub oracle_label: bool,
-    /// Which features decidability was told from, if it was asked for.
+    /// The features that decidability was computed from, if it was asked for.
     #[serde(default)]
     pub features: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Which images a report shows, and how they are kept until that is known.
+//! The choice of the images that a report shows, which are kept on disk until it is made.
 //!
 //! The worst, median and best images of a split are known only once all are
 //! scored. Each is made small as it passes and put on disk; the chosen ones are
@@ -15,7 +15,7 @@ use crate::metrics::ImageRow;
 /// At most this many images are shown: a third each of the worst, the median and the best.
 pub(super) const MOST_SHOWN: usize = 120;
 
-/// Where an image stands among all.
+/// The rank of an image among all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Standing {

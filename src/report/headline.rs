@@ -6,19 +6,20 @@ use crate::metrics::{Interval, PixelScores, Scores};
 /// One score of the headline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Headline {
-    /// Its name for people.
+    /// Its displayed name.
     pub name: &'static str,
-    /// What it says, in a few words.
+    /// Its meaning, in a few words.
     pub meaning: &'static str,
-    /// What it is measured in.
+    /// Its unit.
     pub unit: &'static str,
-    /// Which values are better; none for what only describes.
+    /// Which values are better; `None` for a score that only describes.
     pub better: Option<Better>,
     /// `None` where it does not exist.
     pub score: Option<f64>,
-    /// Where it would lie had other images been drawn.
+    /// Its confidence interval.
     pub interval: Option<Interval>,
-    /// What needs no method has: All-ones, an ellipse in the centre, the most frequent class.
+    /// The same score of a trivial rule: All-ones, an ellipse in the centre, the most frequent
+    /// class.
     pub trivial: Vec<(&'static str, f64)>,
 }
 
@@ -34,7 +35,7 @@ impl Headline {
         self.interval.map_or_else(String::new, text)
     }
 
-    /// What trivial masks have, or nothing.
+    /// The scores of trivial rules, or nothing.
     pub fn trivial_text(&self) -> String {
         let each = |(name, score): &(&str, f64)| format!("{name} {score:.2}");
         self.trivial.iter().map(each).collect::<Vec<_>>().join(", ")
@@ -51,7 +52,7 @@ pub(super) fn percent(score: Option<f64>) -> String {
     score.map_or_else(|| "-".to_owned(), |score| format!("{score:.2}"))
 }
 
-/// How many of the first scores sum up all others.
+/// Number of scores, the first ones, that summarize all.
 pub(super) fn leading(rows: &[Headline]) -> usize {
     rows.iter().position(|row| row.name == "Precision").unwrap_or(rows.len())
 }

@@ -1,6 +1,6 @@
-//! One page that shows a whole report: no network, nothing beside it.
+//! One self-contained page that shows a whole report.
 //!
-//! The parts of the page are in `html/`. Numbers and tables are written here, so
+//! The parts of the page are in `html/` and `style/`. Numbers and tables are written here, so
 //! that the page can be read without scripts; the gallery is drawn by its script
 //! from data in the page. Every text that comes from the data is escaped.
 
@@ -83,7 +83,7 @@ pub(super) fn page(report: &Report, figures: &[Figure], gallery: &[GalleryImage<
     })
 }
 
-/// What was scored, and how, in a line.
+/// One line that says what was scored, and how.
 fn lead(report: &Report) -> String {
     let scores = &report.evaluation.scores;
     let mut parts = vec![
@@ -109,7 +109,7 @@ pub(super) fn key() -> String {
     format!("<ul class=\"key\" aria-label=\"Colours of the masks\">\n{entries}</ul>\n")
 }
 
-/// Replaces each `{{name}}` of a template once; what is put in is not searched again.
+/// Replaces each `{{name}}` of a template; the inserted text is not searched again.
 pub(super) fn fill(template: &str, part: impl Fn(&str) -> String) -> String {
     let mut page = String::new();
     let mut rest = template;
@@ -123,7 +123,7 @@ pub(super) fn fill(template: &str, part: impl Fn(&str) -> String) -> String {
     page
 }
 
-/// A warning where something was chosen in sight of the truth.
+/// A warning if the threshold or the class was chosen with the ground truth.
 fn oracle(report: &Report) -> String {
     let mut warnings = Vec::new();
     if report.evaluation.scores.protocol.threshold.rule() == ThresholdRule::Oracle {

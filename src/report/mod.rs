@@ -1,4 +1,4 @@
-//! What an evaluation tells its readers: numbers, tables, figures and one page.
+//! Reports of evaluations: JSON, tables, figures and one page.
 //!
 //! ```text
 //! Evaluation ─▶ Report ─┬─▶ report.json ─▶ Report::read
@@ -9,8 +9,7 @@
 //!        └▶ overlay ─▶ PNG
 //! ```
 //!
-//! Drawing computes no score: every number shown here was computed in `metrics`.
-//! Equal input gives equal bytes.
+//! No score is computed here: every number shown is from `metrics`. Equal input gives equal bytes.
 
 mod base64;
 pub mod boxes;

@@ -1,7 +1,7 @@
-//! What was found, drawn on the image it was found in.
+//! Score maps and masks drawn over their image.
 //!
-//! Maps and masks have the size of their image, row by row; another size is a
-//! mistake of the caller and panics.
+//! They must have the size of the image, row by row; another size is an error of the caller and
+//! panics.
 
 pub(super) mod colour_map;
 
@@ -11,11 +11,11 @@ use image::{Pixel, Rgb, RgbImage};
 use super::picture::{self, blend, rgb};
 use crate::data::mask::Mask;
 
-/// How far colours hide the image beneath.
+/// Opacity of the colours of masks.
 const ALPHA: f32 = 0.5;
-/// How far those of scores do, of which every pixel has one.
+/// Opacity of the colours of scores, which every pixel has.
 const HEAT_ALPHA: f32 = 0.65;
-/// How far the inside of a contour is coloured.
+/// Opacity of the colour inside of a contour.
 const INSIDE_ALPHA: f32 = 0.25;
 
 /// Foreground found.
@@ -54,8 +54,8 @@ pub(super) fn tint(image: &RgbImage, mask: &[bool], colour: Rgb<u8>) -> RgbImage
     })
 }
 
-/// The image with a predicted mask: its inside lightly coloured, its border drawn, and what the
-/// image was taken for in the corner.
+/// The image with a predicted mask, its inside lightly coloured and its border drawn, and with the
+/// predicted class in the corner.
 pub fn annotated(image: &RgbImage, mask: &[bool], caption: Option<&str>) -> RgbImage {
     let mut picture = recolour(image, mask.len(), |i, pixel| match mask[i] {
         true => blend(pixel, PREDICTED_MASK, INSIDE_ALPHA),

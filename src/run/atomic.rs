@@ -98,7 +98,7 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     match File::open(folder)?.sync_all() {
-        // Some network file systems know no such thing.
+        // Some network file systems do not support it.
         Err(error) if is_unsupported(&error) => Ok(()),
         outcome => outcome,
     }

@@ -1,4 +1,4 @@
-//! A run directory, checked before it is used.
+//! Opening of a complete run directory.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::{
 impl RunDir {
     /// Opens a run to use it: it must be complete, and not written by a newer version.
     ///
-    /// All that is missing is told at once.
+    /// The error names all that is missing.
     pub fn open(root: &Path) -> Result<Self> {
         if !root.is_dir() {
             let remedy = "give the directory that `pinpoint train --out` wrote";
@@ -40,7 +40,8 @@ impl RunDir {
     }
 }
 
-/// Which pinpoint wrote a weight file; none if it cannot be told, which is for its reader to say.
+/// The version of pinpoint that wrote a weight file; `None` if it cannot be read, which is reported
+/// when the weights are read.
 fn version(weights: &Path) -> Option<String> {
     #[derive(Deserialize)]
     struct Note {

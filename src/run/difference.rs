@@ -1,4 +1,4 @@
-//! In what two settings differ.
+//! The differences between two settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What a run was started from: initial weights and images, known again by content.
+//! The inputs of a run: initial weights, images and masks, identified by their content.
 
 use std::{
     io::{self, Read as _, Seek as _, SeekFrom},
@@ -17,17 +17,19 @@ use crate::{
     regular,
 };
 
-/// What a run was started from, as `inputs.json` and the report keep it.
+/// The inputs of a run, as in `inputs.json` and in reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inputs {
-    /// The weight file that training started from; none if weights were drawn.
+    /// The weight file that training started from; `None` for random weights.
     pub weights: Option<WeightFile>,
     /// The images of the training and validation splits.
     pub images: Fingerprint,
-    /// Their masks; none if the method does not see them, or an older version started the run.
+    /// Their masks; `None` if the method does not learn from masks, or an older version started the
+    /// run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub masks: Option<Fingerprint>,
-    /// The dataset, for whoever resumes or evaluates the run; older versions did not say.
+    /// The dataset, to resume or evaluate the run without naming it; older versions did not record
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<DataSource>,
 }
@@ -37,7 +39,7 @@ pub struct Inputs {
 pub struct DataSource {
     /// The dataset.
     pub path: PathBuf,
-    /// How it is arranged, if that is not to be found out.
+    /// Its layout; `None` to detect it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
     /// Where the images of list files are, when not beside the lists.
@@ -46,7 +48,7 @@ pub struct DataSource {
 }
 
 impl DataSource {
-    /// A dataset whose layout is found out.
+    /// A dataset whose layout is detected.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), layout: None, images: None }
     }
@@ -56,7 +58,7 @@ impl DataSource {
         Dataset::open(&self.path, &settings.open_options(self.layout, self.images.clone()))
     }
 
-    /// The same with paths that hold from any directory.
+    /// The same with absolute paths.
     fn absolute(&self) -> Self {
         let images = self.images.as_deref().map(absolute);
         Self { path: absolute(&self.path), layout: self.layout, images }
@@ -67,19 +69,19 @@ fn absolute(path: &Path) -> PathBuf {
     path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A weight file, by name for people and by content for us.
+/// A weight file, by name and by content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WeightFile {
     /// The last part of its path.
     pub name: String,
     /// Of its bytes, in hexadecimal digits.
     pub sha256: String,
-    /// Where it was; older versions did not say.
+    /// Its path; older versions did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
 }
 
-/// Files of a dataset, by content.
+/// The content of several files of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// How many there are.
@@ -92,12 +94,12 @@ pub struct Fingerprint {
     pub sha256: String,
 }
 
-/// Bytes read in each of the places of a file that is sampled.
+/// Bytes read at each of the three places of a sampled file.
 const SAMPLE: u64 = 4096;
 
 impl Inputs {
-    /// Reads what a run is to start from; `masks_of` gives the mask files of a sample that
-    /// the method learns from.
+    /// Reads the inputs of a run; `masks_of` gives the mask files of a sample that the method
+    /// learns from.
     pub fn of(
         dataset: &Dataset,
         masks_of: fn(&Sample) -> Vec<&Path>,
@@ -113,14 +115,14 @@ impl Inputs {
         Ok(Self { weights, images, masks, data: None })
     }
 
-    /// Records where the dataset is, by paths that hold from any directory.
+    /// Records where the dataset is, by absolute paths.
     pub fn with_data(self, source: Option<&DataSource>) -> Self {
         Self { data: source.map(DataSource::absolute).or(self.data), ..self }
     }
 }
 
 impl WeightFile {
-    /// Reads a weight file to know it again.
+    /// Reads a weight file to identify it.
     pub fn of(path: &Path) -> Result<Self> {
         let mut digest = Digest::default();
         let file = regular::open(path).map_err(Error::file("read", path))?;
@@ -131,7 +133,7 @@ impl WeightFile {
 }
 
 impl Fingerprint {
-    /// Reads files: their length and their start, middle and end, or at every byte.
+    /// Reads the length of each file and its start, middle and end, or every byte.
     pub fn of(files: &[&Path], every_byte: bool) -> Result<Self> {
         let one = |path: &&Path| content_of(path, every_byte);
         let seen: Vec<(u64, String)> = files.par_iter().map(one).collect::<Result<_>>()?;
@@ -144,7 +146,7 @@ impl Fingerprint {
     }
 }
 
-/// What a file is known again by: its length, and the digest of its bytes or of a sample of them.
+/// The length of a file, and the digest of its bytes or of a sample of them.
 pub(crate) fn content_of(path: &Path, every_byte: bool) -> Result<(u64, String)> {
     let read = || {
         let mut file = regular::open(path)?;
@@ -164,7 +166,7 @@ pub(crate) fn content_of(path: &Path, every_byte: bool) -> Result<(u64, String)>
 }
 
 impl RunDir {
-    /// What the run was started from; none if an older version started it, or nobody has.
+    /// The inputs of the run; `None` if an older version started it, or it was not started.
     pub fn inputs(&self) -> Result<Option<Inputs>> {
         let path = self.root.join(INPUTS);
         let text = match regular::read_text(&path) {
@@ -177,8 +179,8 @@ impl RunDir {
         })
     }
 
-    /// Reads what training is given, and refuses to go on with anything but what the run
-    /// was started from.
+    /// Reads the inputs of a training, and refuses to resume a run with other inputs than those it
+    /// was started with.
     ///
     /// A run whose checkpoint exists needs no weight file; if one is given, it must be the same.
     pub fn require_inputs(

@@ -1,8 +1,8 @@
-//! Only one process writes a run.
+//! The lock by which only one process at a time writes a run.
 //!
-//! The lock is the operating system's, on a file that stays in the run: it ends
-//! with the process that holds it, however that ends. A note beside it says who holds
-//! it, for the message to a process that is refused.
+//! It is a lock of the operating system, on a file that stays in the run: it ends with the process
+//! that holds it, however that ends. A file beside it says which process that is, for the error
+//! message of one that is refused.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -52,7 +52,7 @@ impl Lock {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Holder {
     process: u32,
-    /// Where the system tells.
+    /// If the system provides it.
     host: Option<String>,
     /// Likewise.
     command: Option<String>,

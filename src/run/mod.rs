@@ -1,19 +1,19 @@
-//! The run directory: what training leaves on disk, and how it goes on from there.
+//! The run directory: what training writes to disk, and how it is resumed from that.
 //!
 //! ```text
 //! RUN/config.toml                      merged settings, complete
-//!     inputs.json                      what it was started from: weights and images, by content
+//!     inputs.json                      initial weights and images, by content
 //!     weights/{best,last}.safetensors  with classes, normalization and threshold inside
 //!     state/checkpoint.safetensors     everything a resumed run needs, in one file
-//!     state/{lock,holder.json}         held by the process that writes the run, and who it is
+//!     state/{lock,holder.json}         held by the process that writes the run; which process
 //!     metrics.jsonl metrics.csv        one line per epoch
 //!     tensorboard/events.…             the same for TensorBoard, if asked for
 //!     trained-in.txt                   the run that was trained for this one, if one was
 //! ```
 //!
-//! Every file appears whole or not at all. The checkpoint is *one* file, so that a
-//! run killed at any moment goes on from a state that existed. `config.toml` is
-//! written last of what a new run needs: where it is, there is a run.
+//! Every file is written atomically. The checkpoint is *one* file, so that a run killed at any
+//! moment is resumed from a state that existed. Of a new run `config.toml` is written last: a
+//! directory that has it has a run.
 
 mod atomic;
 mod complete;
@@ -47,7 +47,7 @@ use crate::{
     regular,
 };
 
-// Where things are; nobody outside this module knows.
+// The paths in a run directory, which no other module uses.
 const CONFIG: &str = "config.toml";
 const BEST: &str = "weights/best.safetensors";
 const LAST: &str = "weights/last.safetensors";
@@ -62,8 +62,7 @@ const ADOPTED: &str = "trained-in.txt";
 const LOCK: &str = "state/lock";
 const HOLDER: &str = "state/holder.json";
 
-/// Settings that may be changed after training: they say how data is read, how fast, and how long
-/// training may go on.
+/// Settings that may be changed after training: they say how data is read, and how long to train.
 const UNTRAINED: [&str; 4] =
     ["`data.max_megapixels`", "`data.cache_mib`", "`data.mask_rule`", "`train.epochs`"];
 
@@ -71,7 +70,7 @@ const UNTRAINED: [&str; 4] =
 #[derive(Debug, Clone)]
 pub struct RunDir {
     root: PathBuf,
-    /// Held by who writes the run, until the last copy of this value is gone.
+    /// Held while the run is written, until the last copy of this value is dropped.
     lock: Arc<OnceLock<Lock>>,
 }
 
@@ -82,23 +81,24 @@ pub struct Checkpoint {
     pub weights: Arrays,
     /// Of the optimizer.
     pub memory: Arrays,
-    /// Where the run stands.
+    /// The progress of the run.
     pub position: Position,
     /// Whether checksums have shown it to be what was saved; older versions wrote none.
     pub verified: bool,
 }
 
 impl RunDir {
-    /// A run that is to start in a directory that holds none; nothing is written yet.
+    /// A run that is to be started in a directory without one; nothing is written yet.
     pub fn plan(root: &Path) -> Result<Self> {
         let run = Self::at(root);
         run.require_vacant()?;
         Ok(run)
     }
 
-    /// Starts a planned run; of one that has started, only the number of epochs may change.
+    /// Starts a planned run, or continues a reopened one, of which only the number of epochs may
+    /// have changed.
     ///
-    /// To be called once everything has been tried that could fail.
+    /// To be called after everything that could fail.
     pub fn begin(&self, config: &Config, inputs: Option<&Inputs>) -> Result<()> {
         if self.lock.get().is_some() {
             // Going on for more epochs than planned is all that may have changed.
@@ -118,7 +118,7 @@ impl RunDir {
             .map_err(Error::file("write", &self.root))
     }
 
-    /// A run that was started, and may not have come far.
+    /// A run that was started, but need not be complete.
     pub fn started(root: &Path) -> Result<Self> {
         if Self::exists(root) {
             return Ok(Self::at(root));
@@ -127,9 +127,9 @@ impl RunDir {
         Err(Error::run(root, "no run here: `config.toml` is missing", remedy))
     }
 
-    /// Opens a run to continue it, by one process at a time.
+    /// Opens a run to resume it, by one process at a time.
     ///
-    /// Only its own settings can, but for more epochs.
+    /// The settings must be those of the run, but for more epochs.
     pub fn reopen(root: &Path, config: &Config) -> Result<Self> {
         let run = Self::started(root)?;
         let before = run.config()?;
@@ -175,7 +175,7 @@ impl RunDir {
             return Err(Error::run(&self.root, "there is a run here already", remedy));
         }
         if self.checkpoint().exists() {
-            // Whose settings nobody knows: training would silently go on from it.
+            // Its settings are not known, and training would silently resume from it.
             let problem = "there is a checkpoint here of a run without settings";
             let remedy = "restore `config.toml`, remove the folder, or give another `--out`";
             return Err(Error::run(&self.root, problem, remedy));
@@ -186,7 +186,7 @@ impl RunDir {
     /// A directory in `parent` that does not exist yet, named after a dataset and numbered.
     pub fn unused(parent: &Path, data: &Path) -> PathBuf {
         let whole = data.canonicalize().unwrap_or_else(|_| data.to_owned());
-        // Of a file, such as a table of images, the ending says nothing.
+        // The extension of a file, such as a table of images, is left out.
         let name = if whole.is_file() { whole.file_stem() } else { whole.file_name() };
         let first = parent.join(name.unwrap_or("run".as_ref()));
         let numbered = |number| {
@@ -212,9 +212,8 @@ impl RunDir {
         Ok(config)
     }
 
-    /// Refuses weights that were trained with other settings than the run has now.
-    ///
-    /// What only says how data is read may be changed afterwards.
+    /// Refuses weights that were trained with other settings than the run has now, but for settings
+    /// that the weights do not depend on.
     pub fn require_settings(&self, config: &Config, note: &WeightsNote) -> Result<()> {
         let changed = match &note.settings {
             Some(trained) => difference(trained, config),
@@ -262,7 +261,7 @@ impl RunDir {
     pub fn adopt(&self, other: &Self) -> Result<()> {
         let name = other.root.file_name().unwrap_or(other.root.as_os_str());
         write_atomically(&self.root.join(ADOPTED), name.to_string_lossy().as_bytes())?;
-        // The weights are those that this run's own settings would have given.
+        // This run's own settings would have given the same weights.
         let settings = Box::new(self.config()?);
         for part in [BEST, LAST] {
             let from: Noted<WeightsNote> = weights::read_with_note(&other.root.join(part))?;
@@ -273,7 +272,7 @@ impl RunDir {
             let source = other.root.join(part);
             match fs::read(&source) {
                 Ok(bytes) => write_atomically(&self.root.join(part), &bytes)?,
-                // The picture is no part of the run, and runs of old have no inputs.
+                // The curves are not needed, and older runs have no inputs.
                 Err(_) if [CURVES, INPUTS].contains(&part) => {}
                 Err(error) => return Err(Error::file("read", &source)(error)),
             }
@@ -286,7 +285,7 @@ impl RunDir {
         regular::read_text(&self.root.join(ADOPTED)).ok()
     }
 
-    /// Saves where the run stands.
+    /// Saves a checkpoint.
     pub fn save(
         &self,
         model: &impl Module,
@@ -300,7 +299,7 @@ impl RunDir {
         Ok(path)
     }
 
-    /// Saves that the run is finished, and needs no weights to go on from.
+    /// Saves the checkpoint of a finished run, which needs no weights.
     pub fn save_finished(&self, position: &Position) -> Result<PathBuf> {
         let path = self.checkpoint();
         write_atomically(&path, &weights::encode(&Arrays::new(), position))?;
@@ -338,7 +337,7 @@ impl RunDir {
         write_atomically(&self.root.join(METRICS_TABLE), &table)
     }
 
-    /// Keeps the picture of how the run has gone so far, an SVG file.
+    /// Writes the training curves, an SVG file.
     pub fn write_curves(&self, picture: &str) -> Result<()> {
         write_atomically(&self.root.join(CURVES), picture.as_bytes())
     }

@@ -1,4 +1,4 @@
-//! What a run knows beside its tensors, as its files keep it.
+//! What the files of a run hold beside tensors.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::{
     method::Terms,
 };
 
-/// What a weight file says about itself, so that prediction needs nothing else.
+/// The note in a weight file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WeightsNote {
     /// Version of pinpoint that wrote the file.
@@ -18,19 +18,19 @@ pub struct WeightsNote {
     pub classes: Vec<String>,
     /// How input must be normalized.
     pub normalization: Normalization,
-    /// Mask values from here on are foreground.
+    /// The threshold from which on mask values are foreground.
     pub threshold: f64,
-    /// Whose reading of the method was trained.
+    /// The semantics that it was trained with.
     pub semantics: Semantics,
     /// Epochs trained.
     pub epoch: usize,
-    /// What it was trained with; older versions did not say.
+    /// The settings that it was trained with; older versions did not record them.
     #[serde(default)]
     pub settings: Option<Box<Config>>,
 }
 
 impl WeightsNote {
-    /// What is to be known about weights trained with these settings.
+    /// The note for weights trained with these settings.
     pub fn new(config: &Config, classes: &[String], epoch: usize) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -44,7 +44,7 @@ impl WeightsNote {
     }
 }
 
-/// Where a run stands, beside its tensors.
+/// The progress of a run: all of a checkpoint but its tensors.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Position {
     /// The names and classes of the samples learned from, as SHA-256; older versions kept a number
@@ -75,14 +75,14 @@ impl Position {
         for sample in dataset.train.iter().chain(&dataset.valid) {
             for text in [&sample.id, &dataset.classes[sample.label]] {
                 digest.add(text.as_bytes());
-                // No text has this byte.
+                // UTF-8 never has this byte.
                 digest.add(&[0xff]);
             }
         }
         Self { samples: Some(digest.hex()), ranks, ..Self::default() }
     }
 
-    /// Refuses a position that no run of `epochs` with `steps` each can have come to.
+    /// Refuses a position that no run of `epochs` epochs with `steps` steps each can have.
     pub fn check(&self, epochs: usize, steps: usize) -> Result<(), String> {
         let Self { epoch, step, updates, records, .. } = self;
         // A run may have been interrupted between the last step of an epoch and its end.
@@ -126,7 +126,7 @@ pub struct Best {
 pub struct EpochRecord {
     /// Counted from 0.
     pub epoch: usize,
-    /// Step size that was used.
+    /// The learning rate.
     pub learning_rate: f64,
     /// Mean over the training images.
     pub loss_localizer: f64,
@@ -141,7 +141,7 @@ pub struct EpochRecord {
     pub localizer_passes: f64,
     /// Mistakes on validation images, in percent; none without a validation split.
     pub valid_error: Option<f64>,
-    /// The same by the localizer, where it names classes of its own.
+    /// The same by the localizer, if it predicts classes too.
     pub valid_localizer_error: Option<f64>,
     /// Cross-entropy on validation images (of ours, of localizer plus classifier).
     pub valid_loss: Option<f64>,

@@ -1,58 +1,58 @@
-//! Where a histogram falls into two heaps.
+//! Thresholds that split a histogram into two modes.
 //!
 //! A cut leaves shares P₀ and P₁ of the values below and above it, whose variances are σ₀² and
-//! σ₁². It is the one with the least
+//! σ₁². The best cut has the least
 //!
 //! ```text
 //! J = ln σ + β H(P),     H(P) = −P₀ ln P₀ − P₁ ln P₁
 //! ln σ = (1 − α) ½ ln σ_w² + α (P₀ ln σ₀ + P₁ ln σ₁),     σ_w² = P₀ σ₀² + P₁ σ₁²
 //! ```
 //!
-//! β = 0 says nothing about the sizes of the sides. With α = 0 they have one spread, and the cut is
-//! Otsu's (*A threshold selection method from gray-level histograms*, 1979), which lies in the
-//! middle; with α = 1 each has its own, as in Kittler and Illingworth (*Minimum error
-//! thresholding*, 1986, without its H), so that a varied heap reaches further than an even one.
-//! β = 1 is the most likely cut for two Gaussians of one spread (Kurita, Otsu and Abdelmalek,
-//! *Maximum likelihood thresholding*, 1992), which finds a small heap beside a large one, but also
-//! where there is none.
+//! With β = 0 the sizes of the sides do not matter. With α = 0 both sides have the same variance,
+//! and (for β = 0) the cut is Otsu's (*A threshold selection method from gray-level histograms*,
+//! 1979), midway between the means of the sides; with α = 1 each side has its own variance, as in
+//! Kittler and Illingworth (*Minimum error thresholding*, 1986, without its H), so that a wide mode
+//! reaches further than a narrow one. β = 1 with α = 0 is the maximum-likelihood cut of two
+//! Gaussians with the same variance (Kurita, Otsu and Abdelmalek, *Maximum likelihood
+//! thresholding*, 1992), which finds a small mode beside a large one, but also where there is none.
 
-/// Equal parts of the range of values.
+/// Bins of the histogram, of equal width.
 pub(crate) const BINS: usize = 256;
-/// Smallest share of the values that counts as a heap, where small ones are favoured.
+/// Smallest share of the values on a side of the cut, where small sides are favoured (β > 0).
 pub(crate) const LEAST_SHARE: f64 = 0.005;
-/// Largest ratio of σ_w² to the variance of a side, so that equal values, like a black border, are
-/// no heap of their own.
+/// Largest ratio of σ_w² to the variance of a side, so that equal values, like a black border, do
+/// not make a side of their own.
 pub(crate) const MOST_EVEN: f64 = 4.0;
 
-/// What a cut assumes of its two sides.
+/// What a cut assumes about its two sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CutRule {
-    /// β, in [0, 1]: how far small sides are favoured.
+    /// β, in [0, 1]: how much small sides are favoured.
     pub(crate) beta: f64,
-    /// α, in [0, 1]: how far each has a spread of its own.
+    /// α, in [0, 1]: from the same variance for both sides (0) to one for each (1).
     pub(crate) alpha: f64,
 }
 
 impl CutRule {
-    /// Halfway between sides of one spread and sides with their own, as older runs cut.
+    /// The rule of older runs, which lies halfway in α.
     pub(crate) fn halfway(beta: f64) -> Self {
         Self { beta, alpha: 0.5 * (1.0 - beta) }
     }
 }
 
-/// Otsu's cut; none if all values are equal, which have no two sides.
+/// Otsu's cut; `None` if all values are equal.
 pub fn otsu(values: &[f32]) -> Option<f32> {
     cut(values, CutRule { beta: 0.0, alpha: 0.0 })
 }
 
-/// The cut with the least J, an edge of 256 equal bins between the lowest and the highest
-/// value; none if all values are equal, or none is apart from the others.
+/// The cut with the least J, which is an edge of one of 256 equal bins between the lowest and the
+/// highest value; `None` if all values are equal, or no cut leaves enough values on both sides.
 pub(crate) fn cut(values: &[f32], rule: CutRule) -> Option<f32> {
     let (low, high) = values
         .iter()
         .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), &s| (low.min(s), high.max(s)));
     let width = (f64::from(high) - f64::from(low)) / BINS as f64;
-    // None either where there is no value, or one that is no finite number.
+    // Also `None` if there are no values, or some are not finite.
     if !width.is_finite() || width <= 0.0 {
         return None;
     }
@@ -86,8 +86,8 @@ impl SplitHistogram {
     }
 }
 
-/// The first bin of the upper side where the cost is least, of equals the lowest; none if no side
-/// is large enough.
+/// The first bin above the cut with the least cost, the lowest of equals; `None` if no cut leaves
+/// enough values on both sides.
 fn best_cut(histogram: &[u64], rule: CutRule) -> Option<usize> {
     // The number of values, their sum, and that of their squares.
     let add = |sums: [u64; 3], (&count, bin): (&u64, u64)| {
@@ -105,7 +105,8 @@ fn best_cut(histogram: &[u64], rule: CutRule) -> Option<usize> {
         if sides.iter().any(|&[count, ..]| count == 0 || (count as f64) < least) {
             continue;
         }
-        // What the means of the sides explain of the squares is not spread within them.
+        // The part of the squares that the means of the sides explain; the rest is scatter within
+        // them.
         let explained = sides.map(|[count, sum, _]| (sum as f64).powi(2) / count as f64);
         let variance = |side: usize| {
             let [count, _, squares] = sides[side];
@@ -125,12 +126,12 @@ fn best_cut(histogram: &[u64], rule: CutRule) -> Option<usize> {
     best.map(|(cut, _)| cut)
 }
 
-/// How much of the variance of values the cut explains: 1 less what is left within its two sides.
+/// The share of the variance that the cut explains: 1 − σ_w²/σ².
 ///
 /// 1 if each side has one value, ¾ if the values are evenly spread and cut in the middle, 2/π if
 /// they are one Gaussian; 0 if all lie on one side.
 pub(crate) fn explained(values: &[f32], cut: f32) -> f64 {
-    // Of squared distances from the mean, the sum (Welford, 1962).
+    // The sum of squared distances from the mean (Welford, 1962).
     let scatter_of = |values: &mut dyn Iterator<Item = &f32>| {
         let (mut count, mut mean, mut scatter) = (0.0, 0.0, 0.0);
         for &value in values {
@@ -147,9 +148,8 @@ pub(crate) fn explained(values: &[f32], cut: f32) -> f64 {
     if all > 0.0 { 1.0 - (below + above) / all } else { 0.0 }
 }
 
-/// How far the values lean: positive where a few are far above the many.
-///
-/// The third moment over the third power of the spread; 0 if all values are equal.
+/// The skewness of values: the third central moment over σ³, positive where a few are far above the
+/// many; 0 if all are equal.
 pub fn skewness(values: &[f32]) -> f64 {
     let count = values.len().max(1) as f64;
     let mean = values.iter().map(|&value| f64::from(value)).sum::<f64>() / count;

@@ -1,59 +1,60 @@
-//! How well the class is told from a part of the image: a score that needs no masks.
+//! Decidability: how well the class is predicted from the foreground of a map, and from its
+//! background. A score that needs no masks.
 //!
-//! A map splits each image into foreground and background. Features are averaged under
-//! either, and a classifier of those averages is tested on images that it has not seen.
-//! Where the map is right the foreground tells the class and the background does not.
+//! A map splits each image into foreground and background. Features are averaged over either, and a
+//! classifier of those averages is tested on images that it was not fitted to. Where the map is
+//! right, the class is predicted from the foreground and not from the background.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::logistic::{Prepared, present};
+use super::logistic::{Prepared, renumber};
 use crate::rng::{Purpose, Stream};
 
-/// Parts that take turns in being held out.
+/// Folds of the cross-validation.
 const FOLDS: usize = 5;
-/// Times that the images are divided anew.
+/// How often the images are divided into folds.
 const REPETITIONS: usize = 3;
-/// Strength of the features against the penalty: weak, as there are few images.
+/// Inverse strength of the penalty, which is strong, as there are few images.
 const C: f64 = 0.03;
 
-/// What a classifier makes of images that it was not fitted to.
+/// The score of a classifier on images that it was not fitted to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct HeldOut {
     /// Mean of −log p(true class), in nats.
     pub log_loss: f64,
-    /// Images given a wrong class, in percent.
+    /// Misclassified images, in percent.
     pub error: f64,
 }
 
-/// How well the class is told from either side of the maps.
+/// How well the class is predicted from either side of the maps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Decidability {
-    /// From what the maps mark.
+    /// From the foreground of the maps.
     pub foreground: HeldOut,
-    /// From what they leave.
+    /// From the background of the maps.
     pub background: HeldOut,
-    /// Log-loss of the background less that of the foreground: above 0 where the maps
-    /// mark what the class is told by, below where foreground and background are swapped.
+    /// Log-loss of the background less that of the foreground: above 0 if the foreground is more
+    /// telling of the class, below 0 if foreground and background are swapped.
     pub difference: f64,
-    /// Images that were tested.
+    /// Number of images that were tested.
     pub images: u64,
-    /// Classes that they were told from.
+    /// Number of classes.
     pub classes: u64,
 }
 
 impl Decidability {
     /// Tests the features of each image averaged over foreground and background.
     ///
-    /// `None` where there is nothing to tell: fewer than two classes, no class with two images, or
-    /// features that are not numbers.
+    /// `None` if there are fewer than two classes, if no class has two images, or if features are
+    /// not finite.
     pub fn of(
         foreground: &[Vec<f32>],
         background: &[Vec<f32>],
         labels: &[usize],
         seed: u64,
     ) -> Option<Self> {
-        let (labels, classes) = present(labels);
+        let (labels, classes) = renumber(labels);
         let tested = count(&labels, classes.len()).iter().filter(|&&n| n > 1).sum::<usize>();
         let (foreground, background) =
             (held_out(foreground, &labels, seed)?, held_out(background, &labels, seed)?);
@@ -69,27 +70,27 @@ impl Decidability {
 
 /// Cross-validated loss and error of a logistic regression of the labels on the features.
 ///
-/// Five folds that share out every class evenly, three times over; features are
-/// standardized on the images that are fitted. An image that is the only one of its class
-/// is fitted each time and never tested, since nothing could be known of it. Equal arguments
-/// give equal bytes on any number of threads.
+/// Five folds, stratified by class, drawn three times; features are standardized on the images that
+/// are fitted. The only image of a class is always fitted and never tested. Equal arguments give
+/// equal bytes on any number of threads.
 fn held_out(features: &[Vec<f32>], labels: &[usize], seed: u64) -> Option<HeldOut> {
     let features: Vec<&[f32]> = features.iter().map(Vec::as_slice).collect();
     cross_validated(&features, labels, &[C], REPETITIONS, seed)?.pop()
 }
 
-/// The same with other penalties, divided `repetitions` times: what is found with each.
+/// The same for several values of C, the inverse strength of the penalty, with one result for each;
+/// the images are divided into folds `repetitions` times.
 pub fn cross_validated(
     features: &[&[f32]],
     labels: &[usize],
-    weights: &[f64],
+    cs: &[f64],
     repetitions: usize,
     seed: u64,
 ) -> Option<Vec<HeldOut>> {
     assert_eq!(features.len(), labels.len(), "every image has a label");
     let width = features.first()?.len();
     assert!(features.iter().all(|row| row.len() == width), "all images have the same features");
-    let (labels, classes) = present(labels);
+    let (labels, classes) = renumber(labels);
     let classes = classes.len();
     let is_known = count(&labels, classes).iter().any(|&images| images > 1);
     if classes < 2
@@ -104,11 +105,11 @@ pub fn cross_validated(
     let sums: Vec<Vec<Sum>> = turns
         .collect::<Vec<_>>()
         .into_par_iter()
-        .map(|(turn, fold)| test_fold(features, &labels, classes, weights, &parts[turn], fold))
+        .map(|(turn, fold)| test_fold(features, &labels, classes, cs, &parts[turn], fold))
         .collect();
     let images = parts.iter().flatten().flatten().count() as f64;
-    let found = (0..weights.len()).map(|weight| {
-        let (loss, wrong) = add_up(sums.iter().map(|sums| sums[weight]));
+    let found = (0..cs.len()).map(|index| {
+        let (loss, wrong) = add_up(sums.iter().map(|sums| sums[index]));
         HeldOut { log_loss: loss / images, error: 100.0 * wrong as f64 / images }
     });
     Some(found.collect())
@@ -121,34 +122,34 @@ fn add_up(sums: impl Iterator<Item = Sum>) -> Sum {
     sums.fold((0.0, 0), |(loss, wrong), (more, others)| (loss + more, wrong + others))
 }
 
-/// Fits all images but those of `fold` with each weight against the penalty, and tests these.
+/// Fits all images but those of `fold`, with each C, and tests those.
 fn test_fold(
     features: &[&[f32]],
     labels: &[usize],
     classes: usize,
-    weights: &[f64],
+    cs: &[f64],
     folds: &[Option<usize>],
     fold: usize,
 ) -> Vec<Sum> {
     let (held, fitted): (Vec<usize>, Vec<usize>) =
         (0..labels.len()).partition(|&image| folds[image] == Some(fold));
     if held.is_empty() {
-        return vec![(0.0, 0); weights.len()];
+        return vec![(0.0, 0); cs.len()];
     }
     let rows: Vec<&[f32]> = fitted.iter().map(|&image| features[image]).collect();
     let known: Vec<usize> = fitted.iter().map(|&image| labels[image]).collect();
     let prepared = Prepared::new(&rows, &known, classes);
-    let with = |&weight: &f64| {
-        let classifier = prepared.fit(weight);
+    let with = |&c: &f64| {
+        let classifier = prepared.fit(c);
         add_up(held.iter().map(|&image| {
             let found = classifier.log_probabilities(features[image]);
             let label = labels[image];
-            // A tie is no knowledge of the class.
+            // A tie counts as wrong.
             let is_right = (0..classes).all(|class| class == label || found[class] < found[label]);
             (-found[label], u64::from(!is_right))
         }))
     };
-    weights.iter().map(with).collect()
+    cs.iter().map(with).collect()
 }
 
 fn count(labels: &[usize], classes: usize) -> Vec<usize> {
@@ -159,8 +160,8 @@ fn count(labels: &[usize], classes: usize) -> Vec<usize> {
 
 /// The fold in which each image is held out; none for the only image of a class.
 ///
-/// Each class is dealt out like cards, going on where the class before ended. Two images
-/// of a class are then never all in one fold, so that every class is known to every fit.
+/// The images of each class are dealt out to the folds in turn, going on where the class before
+/// ended. So no fold has all images of a class, and every class is in every fit.
 fn folds(labels: &[usize], classes: usize, seed: u64, turn: u64) -> Vec<Option<usize>> {
     let mut members = vec![Vec::new(); classes];
     for (image, &label) in labels.iter().enumerate() {

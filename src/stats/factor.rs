@@ -1,14 +1,14 @@
 //! Cholesky factors of large matrices, solved for many right-hand sides at once.
 //!
-//! Solving one right-hand side reads the whole factor; with a class each, that is as many times.
-//! In blocks of rows most of the work is a matrix product, which reads it once.
+//! Solving one right-hand side at a time reads the whole factor for each. Solving all of them in
+//! blocks of rows makes most of the work a matrix product, which reads the factor once.
 
 use nalgebra::{DMatrix, Dyn};
 
-/// Rows that are solved one by one before they are taken off the others.
+/// Rows that are solved by substitution before they are subtracted from the others.
 const BLOCK: usize = 64;
 
-/// The lower factor L of `L Lᵀ`.
+/// The lower Cholesky factor L of a matrix `L Lᵀ`.
 #[derive(Debug)]
 pub(super) struct Factor(DMatrix<f64>);
 
@@ -38,7 +38,7 @@ impl Factor {
             let corner = self.0.view((from, from), (height, height));
             corner.tr_solve_lower_triangular_mut(&mut right.rows_mut(from, height));
             let solved = right.rows(from, height).into_owned();
-            // What lies left of the corner in L lies above it in Lᵀ.
+            // The block left of the corner in L is the one above it in Lᵀ.
             let left = self.0.view((from, 0), (height, from)).transpose();
             right.view_mut((0, 0), (from, count)).gemm(-1.0, &left, &solved, 1.0);
         }

@@ -1,4 +1,4 @@
-//! Multinomial logistic regression, solved to the end and always in the same way.
+//! Multinomial logistic regression, solved to convergence and deterministically.
 //!
 //! Minimizes over weights `W` (a row per class) and intercepts `b`
 //!
@@ -6,10 +6,10 @@
 //! Σ_i −log softmax(W·x_i + b)_{y_i}  +  ‖W‖² / (2C)
 //! ```
 //!
-//! The problem is convex and its curvature where all classes are equally probable is
-//! known, so L-BFGS that starts from that curvature needs few steps and no tuning. Weights lie
-//! in the span of the images, so that with fewer images than features the features are first
-//! turned into coordinates of that span, which changes nothing but the time it takes.
+//! The problem is convex, and its Hessian where all classes are equally probable is known, so that
+//! L-BFGS preconditioned by it needs few steps and no tuning. The solution lies in the span of the
+//! images: with fewer images than features it is computed in coordinates of that span, which is the
+//! same solution in less time.
 
 use std::collections::VecDeque;
 
@@ -18,18 +18,18 @@ use rayon::prelude::*;
 
 use super::factor::Factor;
 
-/// Rounds after which the weights are taken as they are; about thirty are needed.
+/// Limit on the iterations; about thirty are needed.
 const ROUNDS: usize = 100;
-/// Pairs of steps and changes of the gradient that are remembered.
+/// Pairs of steps and changes of the gradient that L-BFGS keeps.
 const MEMORY: usize = 10;
-/// The expected gain of a step, as a share of the loss, that is not worth it.
+/// The expected gain of a step, as a share of the loss, below which the solution has converged.
 const TOLERANCE: f64 = 1e-12;
-/// Images whose losses are summed by themselves, so that several cores can share a large set; the
-/// number of cores then changes no sum.
+/// Images whose losses are summed apart, so that cores can share a large set without a change of
+/// any sum.
 const CHUNK: usize = 1024;
-/// A feature that differs by less than this share of its mean is constant but for rounding.
+/// A feature whose spread is below this share of its mean is constant but for rounding.
 const ROUNDING: f64 = 1e-6;
-/// The intercept of a class that was never seen.
+/// The intercept of a class without images.
 const NEVER: f64 = -1e4;
 
 /// A linear classifier: `softmax(W·x + b)`.
@@ -41,16 +41,15 @@ pub struct LinearClassifier {
     pub intercepts: DVector<f32>,
 }
 
-/// Images whose features are standardized and turned into coordinates, ready to be fitted to their
-/// labels with any penalty.
+/// Images with standardized features, ready to be fitted to their labels with any penalty.
 #[derive(Debug)]
 pub(super) struct Prepared {
     problem: Problem,
-    /// Columns that the coordinates belong to, if they are not the features themselves.
+    /// Orthonormal basis of the span of the images, as columns, if the problem is stated in it.
     basis: Option<DMatrix<f64>>,
     /// Mean and spread of each feature.
     scale: Vec<(f64, f64)>,
-    /// The classes that occur, of so many.
+    /// The classes that occur, among all `classes`.
     present: Vec<usize>,
     classes: usize,
 }
@@ -59,7 +58,7 @@ impl Prepared {
     /// Prepares images that have a label each, of so many classes.
     pub(super) fn new(features: &[&[f32]], labels: &[usize], classes: usize) -> Self {
         let width = features.first().map_or(0, |image| image.len());
-        let (seen, present) = present(labels);
+        let (seen, present) = renumber(labels);
         let (standardized, scale) = standardize(features, width);
         // Coordinates in the span of the images, if that is smaller.
         let basis = (width > features.len()).then(|| standardized.clone().qr().q());
@@ -71,10 +70,10 @@ impl Prepared {
         Self { problem, basis, scale, present, classes }
     }
 
-    /// Fits images to their labels; C weighs the images against the penalty.
+    /// Fits images to their labels; C is the inverse strength of the penalty.
     ///
-    /// A class without images is never found. Two classes are penalized as one weight vector,
-    /// their difference, as is the custom for a single logistic curve.
+    /// A class without images is never predicted. With two classes the difference of their weights
+    /// is penalized, as is usual in binary logistic regression.
     pub(super) fn fit(&self, c: f64) -> LinearClassifier {
         let Self { problem, basis, scale, present, classes } = self;
         let penalty = if present.len() == 2 { 2.0 / c } else { 1.0 / c };
@@ -104,11 +103,11 @@ impl Prepared {
 }
 
 impl LinearClassifier {
-    /// Fits images to their labels; features are standardized first, and C weighs the images
-    /// against the penalty.
+    /// Standardizes features and fits images to their labels; C is the inverse strength of the
+    /// penalty.
     ///
-    /// A class without images is never found. Two classes are penalized as one weight vector,
-    /// their difference, as is the custom for a single logistic curve.
+    /// A class without images is never predicted. With two classes the difference of their weights
+    /// is penalized, as is usual in binary logistic regression.
     pub fn fit(features: &[&[f32]], labels: &[usize], classes: usize, c: f64) -> Self {
         Prepared::new(features, labels, classes).fit(c)
     }
@@ -128,8 +127,8 @@ impl LinearClassifier {
     }
 }
 
-/// Labels counted over the classes that occur, and these classes.
-pub(super) fn present(labels: &[usize]) -> (Vec<usize>, Vec<usize>) {
+/// Labels renumbered over the classes that occur, and these classes.
+pub(super) fn renumber(labels: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut classes = labels.to_vec();
     classes.sort_unstable();
     classes.dedup();
@@ -174,12 +173,12 @@ struct Problem {
     inputs: DMatrix<f64>,
     labels: Vec<usize>,
     classes: usize,
-    /// `XXᵀ / classes`: the second derivative for each class at weights of zero, without penalty.
+    /// `XXᵀ / classes`: the Hessian for each class at weights of zero, without the penalty.
     curvature: DMatrix<f64>,
 }
 
 /// A loss and its gradient.
-type Slope = (f64, DMatrix<f64>);
+type LossAndGradient = (f64, DMatrix<f64>);
 
 /// A step and what the gradient changed by.
 struct Pair {
@@ -192,7 +191,8 @@ impl Problem {
     fn new(inputs: DMatrix<f64>, labels: Vec<usize>, classes: usize) -> Self {
         let last = inputs.nrows();
         let inputs = inputs.insert_row(last, 1.0);
-        let mut curvature = chunk_sum(&inputs, |_, columns, turned| columns * turned, |a, b| a + b);
+        let mut curvature =
+            chunk_sum(&inputs, |_, columns, transposed| columns * transposed, |a, b| a + b);
         curvature /= classes as f64;
         Self { inputs, labels, classes, curvature }
     }
@@ -227,7 +227,8 @@ impl Problem {
         weights
     }
 
-    /// Halves the step until the loss falls as a convex one must; none if rounding forbids it.
+    /// Backtracking line search: halves the step until the loss falls enough; `None` if rounding
+    /// prevents that.
     fn descend(
         &self,
         weights: &DMatrix<f64>,
@@ -235,7 +236,7 @@ impl Problem {
         mut step: DMatrix<f64>,
         slope: f64,
         penalty: f64,
-    ) -> Option<(DMatrix<f64>, Slope)> {
+    ) -> Option<(DMatrix<f64>, LossAndGradient)> {
         let mut length = 1.0;
         for _ in 0..40 {
             let found = self.loss_and_gradient(&(weights + &step), penalty);
@@ -248,20 +249,22 @@ impl Problem {
         None
     }
 
-    fn loss_and_gradient(&self, weights: &DMatrix<f64>, penalty: f64) -> Slope {
-        let of_chunk = |from: usize, columns: DMatrixView<'_, f64>, turned: Transposed<'_>| {
+    fn loss_and_gradient(&self, weights: &DMatrix<f64>, penalty: f64) -> LossAndGradient {
+        let of_chunk = |from: usize, columns: DMatrixView<'_, f64>, transposed: Transposed<'_>| {
             let mut scores = weights * columns;
             let mut loss = 0.0;
             for (mut image, &label) in scores.column_iter_mut().zip(&self.labels[from..]) {
                 let log_sum = log_sum_exp(image.as_slice());
                 loss += log_sum - image[label];
-                // From here on what the scores are too high by.
+                // From here on the gradient by the scores.
                 image.iter_mut().for_each(|score| *score = (*score - log_sum).exp());
                 image[label] -= 1.0;
             }
-            (loss, scores * turned)
+            (loss, scores * transposed)
         };
-        let add = |(loss, gradient): Slope, other: Slope| (loss + other.0, gradient + other.1);
+        let add = |(loss, gradient): LossAndGradient, other: LossAndGradient| {
+            (loss + other.0, gradient + other.1)
+        };
         let (mut loss, mut gradient) = chunk_sum(&self.inputs, of_chunk, add);
         let penalized = self.inputs.nrows() - 1;
         loss += 0.5 * penalty * weights.columns(0, penalized).norm_squared();
@@ -270,7 +273,7 @@ impl Problem {
         (loss, gradient)
     }
 
-    /// Its factor once the penalty is added; without one there would be no least loss.
+    /// The factor of the Hessian at zero with the penalty, which makes it positive definite.
     fn curvature_at_zero(&self, penalty: f64) -> Factor {
         let mut matrix = self.curvature.clone();
         for at in 0..matrix.nrows() - 1 {
@@ -280,8 +283,8 @@ impl Problem {
     }
 }
 
-/// What a function finds in each chunk of columns, told which is the first of them and given them
-/// as a matrix and as its transpose, added up in their order.
+/// Computes `of` for each chunk of columns, from the index of its first column, the columns and
+/// their transpose, and adds the results in order.
 fn chunk_sum<T: Send>(
     inputs: &DMatrix<f64>,
     of: impl Fn(usize, DMatrixView<'_, f64>, Transposed<'_>) -> T + Sync,
@@ -291,17 +294,17 @@ fn chunk_sum<T: Send>(
     let chunks: Vec<&[f64]> = inputs.as_slice().chunks(CHUNK * rows).collect();
     let part = |(index, columns): (usize, &&[f64])| {
         let count = columns.len() / rows;
-        let turned = DMatrixView::from_slice_with_strides(columns, count, rows, rows, 1);
-        of(index * CHUNK, DMatrixView::from_slice(columns, rows, count), turned)
+        let transposed = DMatrixView::from_slice_with_strides(columns, count, rows, rows, 1);
+        of(index * CHUNK, DMatrixView::from_slice(columns, rows, count), transposed)
     };
     let parts: Vec<T> = chunks.par_iter().enumerate().map(part).collect();
     parts.into_iter().reduce(add).expect("there are images")
 }
 
-/// A matrix whose rows lie one after the other.
+/// The transpose of a column-major matrix.
 type Transposed<'a> = DMatrixView<'a, f64, Dyn, Dyn>;
 
-/// The two loops of L-BFGS.
+/// The search direction, by the two loops of L-BFGS.
 fn direction(gradient: &DMatrix<f64>, memory: &VecDeque<Pair>, curvature: &Factor) -> DMatrix<f64> {
     let mut direction = -gradient;
     let mut shares = Vec::with_capacity(memory.len());

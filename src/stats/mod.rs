@@ -1,4 +1,5 @@
-//! Statistics that methods and metrics share, on plain numbers.
+//! Thresholds of histograms, logistic regression and cross-validation, which methods and metrics
+//! share.
 
 mod cut;
 mod decidability;

@@ -1,7 +1,7 @@
-//! What happens during training, for whoever wants to know.
+//! The events of a training, and those who observe them.
 //!
-//! The loop emits [`Event`]s; the terminal, `metrics.jsonl` and the tests listen
-//! to the same ones.
+//! The training loop emits [`Event`]s; the terminal, the training curves and the tests observe the
+//! same ones.
 //!
 //! [`Event`]: crate::train::event::Event
 
@@ -20,7 +20,7 @@ pub enum Event<'a> {
     Note(&'a str),
     /// A problem that does not stop the training.
     Warning(&'a str),
-    /// Training starts, or goes on.
+    /// Training starts or resumes.
     Started {
         /// Passes over the training set in all.
         epochs: usize,
@@ -39,12 +39,12 @@ pub enum Event<'a> {
         terms: Terms,
         /// Images learned from.
         images: usize,
-        /// Of them, named wrongly; a segmenter counts the share of wrong pixels of each.
+        /// How many of them are misclassified; for U-Net, the sum of their shares of wrong pixels.
         mistakes: f64,
     },
-    /// A method that does not learn in steps has come this far with a part of its work.
+    /// Progress of a method that does not learn in steps.
     Working {
-        /// Which part.
+        /// The part of its work that is under way.
         what: &'static str,
         /// Pieces of it that are done.
         done: usize,
@@ -57,14 +57,14 @@ pub enum Event<'a> {
     Saved(&'a Path),
 }
 
-/// Nobody listens.
+/// Ignores all events, and never stops the training.
 impl Observer for () {
     fn observe(&mut self, _event: &Event<'_>) {}
 }
 
-/// Listens to training, and may ask it to stop.
+/// Is told the events of a training, and may stop it.
 pub trait Observer {
-    /// Hears of an event.
+    /// Is told an event.
     fn observe(&mut self, event: &Event<'_>);
 
     /// Whether training should save its state and return.

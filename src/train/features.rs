@@ -1,8 +1,9 @@
 //! Features of training images that are computed beforehand, by any number of processes.
 //!
-//! A *shard* is a file with the features of some images. It records what they were made by and of,
-//! so that training finds the features of each of its images, or refuses; what it learns from
-//! them are the bytes that it would have learned without.
+//! A *shard* is a file with the features of some images. It records the images, settings, weights
+//! and version that they were computed from, so that training finds the features of each of its
+//! images, or refuses. The trained run is the same to the byte as one that computes the features
+//! itself.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +16,7 @@ use half::{f16, slice::HalfFloatSliceExt as _};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{images_of, probe::open_backbone};
+use super::{eval_images, probe::open_backbone};
 use crate::{
     config::{ClassView, Config, ProbeConfig, Stage},
     data::{Sample, loader::EvalImage},
@@ -30,7 +31,7 @@ use crate::{
     run::{WeightFile, content_of, difference, write_atomically},
 };
 
-/// How the name of a shard ends.
+/// Ending of the file names of shards.
 const ENDING: &str = "features.safetensors";
 
 /// An image whose features are wanted.
@@ -42,48 +43,48 @@ pub struct FeatureImage {
     pub path: PathBuf,
 }
 
-/// What features depend on beside their image.
+/// What features depend on, beside their image.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Origin {
     /// Version of pinpoint that made them.
     version: String,
     /// SHA-256 of the weight file; none if the backbone was drawn.
     weights: Option<String>,
-    /// The settings that matter; all others have their defaults.
+    /// The settings that features depend on; all others have their defaults.
     settings: Box<Config>,
-    /// Whether images are known by every byte, or by a sample.
+    /// Whether the digest of an image is of all its bytes, or of a sample of them.
     every_byte: bool,
 }
 
-/// What a shard says about one of its images.
+/// An image of a shard, by name and content.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Known {
+struct ShardImage {
     id: String,
     /// Length and digest of the file.
     content: (u64, String),
 }
 
-/// What a shard says about itself.
+/// The note in a shard.
 #[derive(Debug, Serialize, Deserialize)]
-struct Note {
+struct ShardNote {
     origin: Origin,
-    images: Vec<Known>,
+    images: Vec<ShardImage>,
     grids: Vec<Grids>,
     /// Where the last stage begins in a descriptor.
     last_stage: usize,
 }
 
-/// Where the cells of an image lie.
+/// The grid of the kept cells of an image.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Grids {
     /// Rows and columns of the grid that all stages are brought to.
     common: [usize; 2],
-    /// How many of its cells apart the kept ones lie.
+    /// Distance between kept cells, in cells of that grid.
     spacing: usize,
 }
 
 impl Origin {
-    /// Of a training with these settings, which keeps so many cells of an image.
+    /// For a training with these settings, which keeps at most `cells` cells of an image.
     pub(super) fn new(
         config: &Config,
         weights: Option<&WeightFile>,
@@ -91,7 +92,7 @@ impl Origin {
         every_byte: bool,
     ) -> Self {
         let ProbeConfig { mask_stages, class_stages, views, scales, .. } = config.probe.clone();
-        // Which of both views is better is found later, and from the same features.
+        // Choosing the better view needs the same features as using the foreground.
         let class_view = match config.probe.class_view {
             ClassView::Image => ClassView::Image,
             ClassView::Best | ClassView::Foreground => ClassView::Best,
@@ -107,7 +108,7 @@ impl Origin {
         };
         let settings = Config {
             method: "probe".to_owned(),
-            // Only a backbone that is drawn depends on it.
+            // Only a backbone with random weights depends on it.
             seed: if weights.is_some() { 0 } else { config.seed },
             model: backbone(&config.model),
             preprocess: config.preprocess.clone(),
@@ -122,13 +123,13 @@ impl Origin {
         }
     }
 
-    /// In what features that were made by this differ from those that were made by `other`.
+    /// How this origin differs from `other`, one difference per line.
     fn difference(&self, other: &Self) -> String {
         let weights = |origin: &Self| origin.weights.clone().unwrap_or("drawn".to_owned());
         let facts = [
             ("version", self.version.clone(), other.version.clone()),
             ("weights", weights(self), weights(other)),
-            ("every byte looked at", self.every_byte.to_string(), other.every_byte.to_string()),
+            ("every byte read", self.every_byte.to_string(), other.every_byte.to_string()),
         ];
         let facts = facts.into_iter().filter(|(_, was, is)| was != is);
         let facts = facts.map(|(what, was, is)| format!("  {what} was {was}, is {is}"));
@@ -146,19 +147,19 @@ pub struct FeatureMaker {
     device: Device,
 }
 
-/// What became of the images of a shard.
+/// The outcome of making a shard.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Made {
     /// Images whose features were computed now.
     pub done: usize,
-    /// Images whose features were there.
+    /// Images whose features were in the shard already.
     pub kept: usize,
     /// Images that have no features, each with the reason.
     pub failed: Vec<(PathBuf, String)>,
 }
 
 impl FeatureMaker {
-    /// Opens the backbone that a training with these settings would have.
+    /// Opens the backbone that a training with these settings would use.
     pub fn open(
         config: &Config,
         weights: Option<&Path>,
@@ -172,10 +173,10 @@ impl FeatureMaker {
         Ok(Self { config: config.clone(), origin, backbone, device: device.clone() })
     }
 
-    /// Writes the shard of this number and of these images, unless it is there already; none if
+    /// Writes the shard with this number for these images, unless it is there already; `None` if
     /// `goes_on` ended the work.
     ///
-    /// An image that cannot be used is left out and stops nobody.
+    /// Images that cannot be used are left out, and listed in the outcome.
     pub fn make(
         &self,
         folder: &Path,
@@ -189,25 +190,25 @@ impl FeatureMaker {
         for FeatureImage { id, path } in images {
             match content_of(path, self.origin.every_byte) {
                 Ok(content) => {
-                    known.push(Known { id: id.clone(), content });
+                    known.push(ShardImage { id: id.clone(), content });
                     paths.push(path.clone());
                 }
                 Err(error) => made.failed.push((path.clone(), error.to_string())),
             }
         }
         if weights::read_note(&path)
-            .is_ok_and(|note: Note| note.origin == self.origin && note.images == known)
+            .is_ok_and(|note: ShardNote| note.origin == self.origin && note.images == known)
         {
             return Ok(Some(Made { kept: known.len(), ..made }));
         }
-        let mut note = Note {
+        let mut note = ShardNote {
             origin: self.origin.clone(),
             images: Vec::new(),
             grids: Vec::new(),
             last_stage: 0,
         };
         let mut arrays = Arrays::new();
-        let mut read = images_of(paths.clone(), &self.config, 1);
+        let mut read = eval_images(paths.clone(), &self.config, 1);
         for (known, path) in known.into_iter().zip(paths) {
             if !goes_on() {
                 return Ok(None);
@@ -241,7 +242,7 @@ impl FeatureMaker {
     }
 }
 
-/// Passes an image through the backbone, and keeps so many cells of it.
+/// Passes an image through the backbone, and keeps at most `cells` cells of it.
 pub(super) fn features_of(
     backbone: &Resnet,
     image: EvalImage,
@@ -264,12 +265,12 @@ pub(super) fn features_of(
 const CELLS: &str = "cells";
 const DESCRIPTOR: &str = "descriptor";
 
-/// What a tensor of an image is called in its shard.
+/// The name of a tensor of an image in its shard.
 fn name(index: usize, what: &str) -> String {
     format!("{index}.{what}")
 }
 
-/// What the map of a stage is called.
+/// The name of the map of a stage.
 fn of_stage(stage: Stage) -> String {
     format!("layer{}", stage.index() + 1)
 }
@@ -281,16 +282,16 @@ fn map_array(map: &StageMap<f16>) -> Array {
 
 /// Features of the images that a training learns from, on disk.
 #[derive(Debug)]
-pub(super) struct Stored {
-    shards: Vec<(PathBuf, Note)>,
-    /// The shard of each image, and its place there.
+pub(super) struct StoredFeatures {
+    shards: Vec<(PathBuf, ShardNote)>,
+    /// For each image, its shard and its index there.
     places: Vec<(usize, usize)>,
     /// Stages whose maps are kept for the class head.
     class_stages: Vec<Stage>,
 }
 
-impl Stored {
-    /// Finds the features of all samples, or refuses.
+impl StoredFeatures {
+    /// Finds the features of all samples, or fails.
     ///
     /// Shards of other images or of another origin may lie in the folder too.
     pub(super) fn open(folder: &Path, origin: &Origin, samples: &[&Sample]) -> Result<Self> {
@@ -298,7 +299,8 @@ impl Stored {
         paths.retain(|path| path.to_string_lossy().ends_with(ENDING));
         let (mut shards, mut foreign) = (Vec::new(), None);
         for path in paths {
-            let note: Note = weights::read_note(&path).map_err(|error| unusable(&path, &error))?;
+            let note: ShardNote =
+                weights::read_note(&path).map_err(|error| unusable(&path, &error))?;
             if note.origin == *origin {
                 shards.push((path, note));
             } else {
@@ -307,7 +309,7 @@ impl Stored {
         }
         let mut known = BTreeMap::new();
         for (shard, (_, note)) in shards.iter().enumerate() {
-            for (place, Known { id, content }) in note.images.iter().enumerate() {
+            for (place, ShardImage { id, content }) in note.images.iter().enumerate() {
                 known.insert((id, content), (shard, place));
             }
         }
@@ -337,10 +339,10 @@ impl Stored {
         Err(Error::data(folder, problem, remedy))
     }
 
-    /// Reads the features of a sample, by its place among those that [`Self::open`] was given.
+    /// Reads the features of a sample, by its index among those that [`Self::open`] was given.
     pub(super) fn read(&self, index: usize) -> Result<ImageFeatures> {
         let (shard, place) = self.places[index];
-        let (path, Note { grids, last_stage, .. }) = &self.shards[shard];
+        let (path, ShardNote { grids, last_stage, .. }) = &self.shards[shard];
         let mut names = vec![name(place, DESCRIPTOR), name(place, CELLS)];
         names.extend(self.class_stages.iter().map(|&stage| name(place, &of_stage(stage))));
         let arrays = weights::read_some(path, &names).map_err(|error| unusable(path, &error))?;
@@ -366,7 +368,7 @@ impl Stored {
 }
 
 fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> Error {
-    // Of an error of several lines, the first says what is wrong.
+    // The first line of an error says what is wrong.
     let reason = reason.to_string();
     let reason = reason.lines().next().unwrap_or_default();
     let problem = format!("features that cannot be used ({reason})");

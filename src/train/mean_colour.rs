@@ -1,12 +1,13 @@
 //! The colour that erasing may fill with.
 
-use super::{TrainingTask, images_of};
+use super::{TrainingTask, eval_images};
 use crate::{
     config::{Config, Fill, PreprocessConfig},
     error::Result,
 };
 
-/// The mean colour of the training images, if erasing needs it; none if it was asked to stop.
+/// The mean colour of the training images, or zeros if erasing does not need it; `None` if asked to
+/// stop.
 pub(super) fn mean_colour(
     task: &TrainingTask<'_>,
     stop: impl Fn() -> bool,
@@ -16,7 +17,7 @@ pub(super) fn mean_colour(
     }
     let paths = task.dataset.train.iter().map(|sample| sample.image.clone()).collect();
     let unchanged = Config { preprocess: PreprocessConfig::unchanged(), ..task.config.clone() };
-    let mut images = images_of(paths, &unchanged, task.workers);
+    let mut images = eval_images(paths, &unchanged, task.workers);
     let mut sums = [0.0_f64; 3];
     for _ in &task.dataset.train {
         let Some(image) = images.next_unless(&stop) else { return Ok(None) };

@@ -1,5 +1,6 @@
 //! The training loop and what it leaves on disk.
 
+pub(crate) mod distributed;
 pub mod event;
 mod features;
 mod mean_colour;
@@ -7,7 +8,6 @@ pub mod optimizer;
 mod probe;
 pub mod schedule;
 mod start;
-pub(crate) mod together;
 mod validate;
 
 use std::{
@@ -18,18 +18,18 @@ use std::{
 
 use burn::{module::Module, tensor::Device};
 
-pub use self::{
-    event::{EpochRecord, Event, Observer},
-    features::{FeatureImage, FeatureMaker, Made},
-    probe::wanted_features,
-};
 use self::{
+    distributed::{FirstRank, require_same_start, require_shareable, summed},
     mean_colour::mean_colour,
     optimizer::Optimizer,
     schedule::learning_rate,
     start::{Start, impossible},
-    together::{FirstRank, require_same_start, require_shareable, summed},
     validate::{Validation, validate},
+};
+pub use self::{
+    event::{EpochRecord, Event, Observer},
+    features::{FeatureImage, FeatureMaker, Made},
+    probe::wanted_features,
 };
 use crate::{
     collective::{Ranks, Share},
@@ -51,7 +51,7 @@ use crate::{
     run::{Best, DataSource, Inputs, Position, RunDir, Sums, WeightsNote, write_atomically},
 };
 
-/// How long a wish to stop may wait for an image that is being decoded.
+/// How often the observer is asked whether to stop while an image is decoded.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Everything a training run is given.
@@ -65,13 +65,13 @@ pub struct TrainingTask<'a> {
     pub source: Option<&'a DataSource>,
     /// Weights to start from.
     pub weights: Option<&'a Path>,
-    /// Where features of the images are that were made beforehand; none if they are computed now.
+    /// A folder with features that were computed beforehand; `None` to compute them now.
     pub features: Option<&'a Path>,
     /// Where tensors live.
     pub device: Device,
     /// Threads that decode and augment images.
     pub workers: usize,
-    /// Whether the run is bound to every byte of its images, or to a sample of each.
+    /// Whether the fingerprint of the images is of all their bytes, or of a sample of each file.
     pub every_byte: bool,
     /// The processes that train together, each given the same task.
     pub ranks: Ranks,
@@ -80,7 +80,7 @@ pub struct TrainingTask<'a> {
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
-    /// All epochs are done, or patience ran out; the kept epoch, if any was validated.
+    /// All epochs are done, or patience ran out; with the best epoch, if any was validated.
     Finished(Option<usize>),
     /// The observer asked to stop; the run can be resumed.
     Interrupted,
@@ -88,7 +88,7 @@ pub enum Ending {
 
 /// Trains the settings' method until the last epoch, or until the observer wants to stop.
 ///
-/// Goes on from the run's checkpoint if there is one. The outcome depends on the
+/// Resumes from the run's checkpoint if there is one. The outcome depends on the
 /// settings, the seed, the data and the number of ranks only: not on the number of threads, nor
 /// on how often the run was interrupted. Only the first rank writes the run.
 pub fn fit(task: &TrainingTask<'_>, run: &RunDir, observer: &mut dyn Observer) -> Result<Ending> {
@@ -121,13 +121,13 @@ fn fit_with<L: Learner>(
     };
     let Training { position, .. } = &training;
     require_same_start(&ranks, &training.model, &training.optimizer, position, task.config)?;
-    // Nothing is left that could fail before the first step.
+    // Nothing more can fail before the first step.
     ranks.on_first(|| run.begin(task.config, inputs.as_ref()))?;
     let (epochs, steps) = (task.config.train.epochs, training.supervision.batches());
     let from = (training.position.epoch, training.position.step);
     observer.observe(&Event::Started { epochs, steps, from });
     if from == (0, 0) {
-        // There is a good state to name even if the first step diverges.
+        // So that there is a checkpoint even if the first step diverges.
         training.save(observer)?;
     }
 
@@ -137,8 +137,8 @@ fn fit_with<L: Learner>(
         training = training.freeze_or_thaw();
         let mut batches = training.supervision.epoch(epoch as u64, training.position.step);
         loop {
-            // A file that takes long to decode must not keep a wish to stop waiting; several
-            // ranks stop after the same step.
+            // Stopping must not wait for a file that takes long to decode; several ranks stop after
+            // the same step.
             let ready = batches.wait(PATIENCE);
             if ready {
                 let Some(batch) = batches.next() else { break };
@@ -163,8 +163,8 @@ fn fit_with<L: Learner>(
     training.finish()
 }
 
-/// Images as prediction sees them, prepared ahead by so many threads.
-fn images_of(paths: Vec<PathBuf>, config: &Config, workers: usize) -> EvalImages {
+/// Images, preprocessed as for prediction by so many threads, ahead of time.
+fn eval_images(paths: Vec<PathBuf>, config: &Config, workers: usize) -> EvalImages {
     EvalImages::new(paths, config.preprocess.clone(), config.data.max_megapixels, workers)
 }
 
@@ -182,8 +182,8 @@ struct Training<'a, L: Learner> {
 }
 
 impl<'a, L: Learner> Training<'a, L> {
-    /// Everything that can fail before a run begins, on each rank by itself; none, and nothing
-    /// written, if it was asked to stop.
+    /// Does all that can fail before a run begins, on each rank by itself, and writes nothing;
+    /// `None` if asked to stop.
     fn prepare(
         learner: L,
         task: &'a TrainingTask<'a>,
@@ -206,7 +206,7 @@ impl<'a, L: Learner> Training<'a, L> {
         let stop = || observer.wants_to_stop();
         let Some(mean_colour) = mean_colour(task, stop)? else { return Ok(None) };
         if (position.epoch, position.step) == (0, 0) {
-            // An image or a setting that cannot work shows itself in the first batch.
+            // Images or settings that cannot work mostly fail in the first batch.
             let mut batches = supervision.epoch(0, 0);
             while !batches.wait(PATIENCE) {
                 if observer.wants_to_stop() {
@@ -229,7 +229,8 @@ impl<'a, L: Learner> Training<'a, L> {
         Ok(Some((training, inputs)))
     }
 
-    /// Lets the backbone learn, or not yet: what has no gradient costs no time.
+    /// Freezes or unfreezes the backbone for the epoch: without gradients it costs no backward
+    /// pass.
     fn freeze_or_thaw(self) -> Self {
         let backbone_learns = !self.context().backbone_is_frozen();
         if backbone_learns == self.backbone_learns {
@@ -256,7 +257,7 @@ impl<'a, L: Learner> Training<'a, L> {
             });
         }
         let rate = learning_rate(&config.optimizer, config.semantics, epoch);
-        // Given away, so that nobody else holds the weights and they can be moved in place.
+        // Passed by value, so that the weights have one owner and can be updated in place.
         self.model = self.optimizer.update(self.model, learned.gradients, rate);
 
         let images = share.all;
@@ -289,7 +290,8 @@ impl<'a, L: Learner> Training<'a, L> {
 
     /// Validates, keeps the weights if they are the best, and moves to the next epoch.
     ///
-    /// Asked to stop while it validates, it breaks off and leaves the epoch's end to do.
+    /// If asked to stop while validating, it breaks off, and the end of the epoch is done when the
+    /// run is resumed.
     fn end_epoch(&mut self, observer: &mut dyn Observer) -> Result<ControlFlow<()>> {
         let started = Instant::now();
         let ControlFlow::Continue(validation) = self.validate(&*observer)? else {
@@ -306,7 +308,7 @@ impl<'a, L: Learner> Training<'a, L> {
         self.position.epoch += 1;
         self.position.step = 0;
 
-        // The checkpoint last: if killed before it, the epoch's end is computed again.
+        // The checkpoint last: if killed before it, the end of the epoch is computed again.
         if best {
             self.write_weights(&self.run.best())?;
         }
@@ -372,7 +374,7 @@ impl<'a, L: Learner> Training<'a, L> {
         }
     }
 
-    /// Measures the statistics of batch norm again if asked to, and says which epoch is kept.
+    /// Recalibrates batch norm if the settings ask for it; gives the best epoch.
     fn finish(mut self) -> Result<Ending> {
         if self.task.config.model.recalibrate {
             let best = self.run.best();
@@ -385,7 +387,7 @@ impl<'a, L: Learner> Training<'a, L> {
         Ok(Ending::Finished(self.position.best.map(|best| best.epoch)))
     }
 
-    /// Averages the statistics of batch norm over the training set, seen as evaluation sees it.
+    /// Averages the statistics of batch norm over the training set, with the weights that are kept.
     fn recalibrate(&self) -> Result<()> {
         let config = self.task.config;
         // The augmented images of an epoch that was never trained on.

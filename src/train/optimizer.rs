@@ -1,4 +1,4 @@
-//! Weight updates, as PyTorch's optimizers make them.
+//! SGD and Adam, as PyTorch has them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +14,9 @@ use crate::{
     },
 };
 
-/// What is remembered of past gradients, and how it moves the weights.
+/// An optimizer with its state.
 ///
-/// Each update is one pass over host memory, where gradients are summed and checkpoints made.
+/// An update is one pass over host memory, where gradients are summed and checkpoints are made.
 #[derive(Debug)]
 pub struct Optimizer {
     config: OptimizerConfig,
@@ -26,23 +26,23 @@ pub struct Optimizer {
     first: BTreeMap<String, Vec<f32>>,
     /// Adam's mean of squared gradients.
     second: BTreeMap<String, Vec<f32>>,
-    /// Updates made before a weight's first one, for weights that were frozen until then.
+    /// For weights that were frozen at first: the number of updates before their first one.
     late: BTreeMap<String, u64>,
 }
 
-/// Weights that one thread moves at a time.
+/// Weights that one thread updates at a time.
 const BLOCK: usize = 16 * 1024;
 
 impl Optimizer {
-    /// Starts without a past.
+    /// An optimizer without state.
     pub fn new(config: OptimizerConfig) -> Self {
         let (first, second, late) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Self { config, steps: 0, first, second, late }
     }
 
-    /// Moves the weights against their gradient; those without a gradient stay.
+    /// Updates the weights that have a gradient.
     ///
-    /// `rate` is that of the heads, of which the settings give the backbone a share.
+    /// `rate` is the learning rate of the heads; the backbone's is `backbone_rate` times that.
     pub fn update<M: Module>(&mut self, model: M, mut gradients: GradientSum, rate: f64) -> M {
         self.steps += 1;
         let factor = self.config.backbone_rate;
@@ -111,7 +111,7 @@ impl Optimizer {
         });
     }
 
-    /// What must be saved to go on later.
+    /// The state that a checkpoint must have.
     pub fn state(&self) -> (u64, BTreeMap<String, Array>) {
         let memory = [("first", &self.first), ("second", &self.second)];
         let arrays = memory.into_iter().flat_map(|(kind, vectors)| {
@@ -120,7 +120,7 @@ impl Optimizer {
                 (format!("{kind}.{name}"), array)
             })
         });
-        // In two halves, each of which a float holds exactly.
+        // Split into two numbers, each of which a float holds exactly.
         let late = self.late.iter().map(|(name, &steps)| {
             let values = vec![(steps >> 24) as f32, (steps & 0xff_ffff) as f32];
             (format!("late.{name}"), Array { shape: vec![2], values })
@@ -128,7 +128,7 @@ impl Optimizer {
         (self.steps, arrays.chain(late).collect())
     }
 
-    /// Goes on from what [`Self::state`] said.
+    /// An optimizer with a [state](Self::state) that was saved.
     pub fn resume(config: OptimizerConfig, steps: u64, state: BTreeMap<String, Array>) -> Self {
         let mut optimizer = Self { steps, ..Self::new(config) };
         for (key, Array { values, .. }) in state {
@@ -143,8 +143,8 @@ impl Optimizer {
         optimizer
     }
 
-    /// Refuses a memory that is not of these weights, each of which updates have moved: by name,
-    /// and how many numbers each has.
+    /// Refuses a state that lacks one of these weights, all of which have been updated, or has
+    /// another number of values for it; weights are given by name, with their number of values.
     pub fn require_memory_of(&self, weights: &BTreeMap<String, usize>) -> Result<(), String> {
         let kinds: &[&BTreeMap<String, Vec<f32>>] = match self.config.rule {
             Rule::Sgd => &[&self.first],
@@ -166,7 +166,7 @@ impl Optimizer {
     }
 }
 
-/// What is remembered about a weight tensor, nothing at first.
+/// The state of a weight tensor, zero at first.
 fn memory<'a>(
     all: &'a mut BTreeMap<String, Vec<f32>>,
     name: &str,

@@ -1,9 +1,8 @@
 //! The training of a probe: one pass of the frozen backbone over the images, then its heads.
 //!
-//! Nothing here learns by batches. The checkpoint holds the frozen backbone, so that a run that
-//! was stopped needs no weight file to go on; what follows from it is computed again, to the
-//! same bytes, since that takes a minute. Features of images that were computed beforehand, see
-//! `features.rs`, are read instead.
+//! The checkpoint holds the frozen backbone alone, so that a stopped run is resumed without the
+//! weight file; all else is computed again, to the same bytes, as that takes a minute. Features
+//! that were computed beforehand (see `features.rs`) are read instead.
 
 use std::{mem, ops::ControlFlow, path::Path, time::Instant};
 
@@ -11,9 +10,8 @@ use burn::tensor::Device;
 use rayon::prelude::*;
 
 use super::{
-    Ending, Event, Observer, TrainingTask,
-    features::{FeatureImage, Origin, Stored, features_of},
-    images_of,
+    Ending, Event, Observer, TrainingTask, eval_images,
+    features::{FeatureImage, Origin, StoredFeatures, features_of},
     start::require_same_samples,
     validate::{Validation, validate},
 };
@@ -24,7 +22,7 @@ use crate::{
     method::{
         ImageValidation,
         probe::{
-            self, ClassHead, Descriptors, Gathered, Gathering, ImageFeatures, MaskHeads, Plan,
+            self, ClassHead, Descriptors, Gathered, Gatherer, ImageFeatures, MaskHeads, MemoryPlan,
             Probe,
         },
     },
@@ -36,12 +34,12 @@ use crate::{
     run::{Best, Checkpoint, EpochRecord, Position, RunDir, WeightsNote, write_atomically},
 };
 
-/// What is said where no weights are given.
+/// The warning if no weights are given.
 const NO_WEIGHTS: &str = "no `--weights` were given, so the frozen backbone keeps weights that \
     were drawn at random, which see little: give ImageNet weights (`pinpoint weights` says where \
     they are)";
 
-/// Trains a probe, or goes on with one.
+/// Trains a probe, or resumes its training.
 pub(super) fn fit(
     task: &TrainingTask<'_>,
     run: &RunDir,
@@ -68,12 +66,13 @@ pub(super) fn fit(
         }
         None => open_backbone(task.config, task.weights, &task.device, observer)?,
     };
-    let (plan, order) = looked_at(task.dataset, task.config);
+    let (plan, order) = plan_images(task.dataset, task.config);
     let samples: Vec<&Sample> = order.iter().map(|&index| &task.dataset.train[index]).collect();
     let origin = Origin::new(task.config, inputs.weights.as_ref(), plan.cells, task.every_byte);
-    let stored = task.features.map(|folder| Stored::open(folder, &origin, &samples)).transpose()?;
-    // An image that cannot be read or a setting that cannot work shows itself in the first one.
-    let mut first = images_of(vec![task.dataset.train[0].image.clone()], task.config, 1);
+    let stored =
+        task.features.map(|folder| StoredFeatures::open(folder, &origin, &samples)).transpose()?;
+    // Images that cannot be read or settings that cannot work mostly fail at the first image.
+    let mut first = eval_images(vec![task.dataset.train[0].image.clone()], task.config, 1);
     match first.next_unless(|| observer.wants_to_stop()) {
         Some(image) => drop(image?),
         None => return Ok(Ending::Interrupted),
@@ -82,7 +81,7 @@ pub(super) fn fit(
     let path = run.save(&backbone, Arrays::new(), &position)?;
     observer.observe(&Event::Saved(&path));
 
-    let features = Features { task, plan, samples: &samples, backbone, stored };
+    let features = FeatureSource { task, plan, samples: &samples, backbone, stored };
     let Some((probe, train_error)) = learn(features, started, observer)? else {
         return Ok(Ending::Interrupted);
     };
@@ -117,16 +116,16 @@ pub(super) fn fit(
         let note = format!("{error:.1} % of validation images are misclassified");
         observer.observe(&Event::Note(&note));
     }
-    // The checkpoint last: if killed before it, all of this is computed again.
+    // The checkpoint last: if killed before it, everything is computed again.
     let path = run.save_finished(&position)?;
     observer.observe(&Event::Saved(&path));
     Ok(Ending::Finished(position.best.map(|best| best.epoch)))
 }
 
-/// Trains all heads, one kind after the other; also the share of training images that are named
-/// wrongly, in percent. None if it was asked to stop.
+/// Trains all heads, one kind after the other; gives the probe and its error on the training
+/// images, in percent. `None` if asked to stop.
 fn learn(
-    features: Features<'_>,
+    features: FeatureSource<'_>,
     started: Instant,
     observer: &mut dyn Observer,
 ) -> Result<Option<(Probe, f64)>> {
@@ -143,7 +142,8 @@ fn learn(
     else {
         return Ok(None);
     };
-    let Some(foreground) = see_foreground(&features, &gathered, &mask_heads, observer)? else {
+    let Some(foreground) = foreground_descriptors(&features, &gathered, &mask_heads, observer)?
+    else {
         return Ok(None);
     };
     let Gathered { projection, cells, descriptors: image, last_stage, .. } = gathered;
@@ -167,7 +167,7 @@ fn learn(
     Ok(Some((probe, train_error)))
 }
 
-/// The backbone with the weights that were given, or with drawn ones.
+/// The backbone with the given weights, or with random ones.
 pub(super) fn open_backbone(
     config: &Config,
     weights: Option<&Path>,
@@ -179,14 +179,14 @@ pub(super) fn open_backbone(
         observer.observe(&Event::Warning(NO_WEIGHTS));
         return Ok(Resnet::drawn(&model, config.seed, device));
     };
-    // Every tensor of a backbone must be in the file, so that none needs to be drawn first.
+    // The file must have every tensor of the backbone, so that no random ones are needed.
     let blank = Resnet::new(&model, device);
     let (backbone, report) = weights::load(blank, path, weights::read(path)?)?;
     observer.observe(&Event::Note(&report.to_string()));
     Ok(backbone)
 }
 
-/// Refuses what no head could learn from.
+/// Refuses a dataset that no head could learn from.
 fn require_enough(dataset: &Dataset) -> Result<()> {
     let counts = dataset.class_counts(Split::Train);
     if counts.iter().filter(|&&count| count > 1).count() >= 2 {
@@ -197,10 +197,10 @@ fn require_enough(dataset: &Dataset) -> Result<()> {
     Err(Error::data(&dataset.root, problem, "add images, or merge classes"))
 }
 
-/// How much of the training images is kept, and which of them are looked at: in random order, one
-/// of each class in turn, so that the first of them stand for all.
-fn looked_at(dataset: &Dataset, config: &Config) -> (Plan, Vec<usize>) {
-    let plan = Plan::new(dataset.train.len(), &config.probe);
+/// How much of the training images is kept, and which of them are used: in random order, one of
+/// each class in turn, so that the first ones represent all classes.
+fn plan_images(dataset: &Dataset, config: &Config) -> (MemoryPlan, Vec<usize>) {
+    let plan = MemoryPlan::new(dataset.train.len(), &config.probe);
     let mut order: Vec<usize> = (0..dataset.train.len()).collect();
     Stream::new(config.seed, Purpose::Shuffle, 0, 0).shuffle(&mut order);
     let mut seen = vec![0_usize; dataset.classes.len()];
@@ -218,7 +218,7 @@ fn looked_at(dataset: &Dataset, config: &Config) -> (Plan, Vec<usize>) {
 /// cells of each it keeps.
 pub fn wanted_features(dataset: &Dataset, config: &Config) -> Result<(Vec<FeatureImage>, usize)> {
     require_enough(dataset)?;
-    let (plan, mut order) = looked_at(dataset, config);
+    let (plan, mut order) = plan_images(dataset, config);
     order.sort_unstable();
     let image = |index: usize| {
         let Sample { id, image, .. } = &dataset.train[index];
@@ -227,19 +227,20 @@ pub fn wanted_features(dataset: &Dataset, config: &Config) -> Result<(Vec<Featur
     Ok((order.into_iter().map(image).collect(), plan.cells))
 }
 
-/// Features of the images that are looked at.
-struct Features<'a> {
+/// Computes or reads the features of the images that are used.
+struct FeatureSource<'a> {
     task: &'a TrainingTask<'a>,
-    plan: Plan,
+    plan: MemoryPlan,
     samples: &'a [&'a Sample],
     backbone: Resnet,
-    /// Features that were made before; none if each image is passed through the backbone.
-    stored: Option<Stored>,
+    /// Features that were computed beforehand; `None` if each image is passed through the backbone.
+    stored: Option<StoredFeatures>,
 }
 
-impl Features<'_> {
-    /// Gives the features of every sample from the `first` on; whether it was not asked to stop.
-    fn each(
+impl FeatureSource<'_> {
+    /// Calls `give` with the features of every sample from the `first` on; `false` if asked to
+    /// stop.
+    fn for_each(
         &self,
         first: usize,
         observer: &mut dyn Observer,
@@ -251,7 +252,7 @@ impl Features<'_> {
             None => ("computing features", &samples[first..]),
         };
         let paths = decoded.iter().map(|sample| sample.image.clone()).collect();
-        let mut images = images_of(paths, task.config, task.workers);
+        let mut images = eval_images(paths, task.config, task.workers);
         for (index, sample) in samples.iter().enumerate().skip(first) {
             if observer.wants_to_stop() {
                 return Ok(false);
@@ -273,23 +274,23 @@ impl Features<'_> {
     }
 }
 
-/// Takes the features of all images; none if it was asked to stop.
-fn gather(features: &Features<'_>, observer: &mut dyn Observer) -> Result<Option<Gathered>> {
-    let Features { task: TrainingTask { config, dataset, .. }, plan, samples, .. } = features;
+/// Gathers the features of all images; `None` if asked to stop.
+fn gather(features: &FeatureSource<'_>, observer: &mut dyn Observer) -> Result<Option<Gathered>> {
+    let FeatureSource { task: TrainingTask { config, dataset, .. }, plan, samples, .. } = features;
     if samples.len() < dataset.train.len() {
         let note = format!(
-            "{} of {} training images are looked at: `probe.memory_mib` holds no more",
+            "{} of {} training images are used: `probe.memory_mib` has no room for more",
             samples.len(),
             dataset.train.len()
         );
         observer.observe(&Event::Note(&note));
     }
-    let mut gathering = Gathering::new(*plan, &config.probe);
-    if !features.each(0, observer, |image| gathering.push(image))? {
+    let mut gatherer = Gatherer::new(*plan, &config.probe);
+    if !features.for_each(0, observer, |image| gatherer.push(image))? {
         return Ok(None);
     }
     let labels = samples.iter().map(|sample| sample.label).collect();
-    let gathered = gathering.finish(labels, dataset.classes.len());
+    let gathered = gatherer.finish(labels, dataset.classes.len());
     if gathered.cells.dimensions == 0 {
         let problem = "the training images look the same everywhere, so there is nothing to learn";
         let remedy = "check the images, and the weights if others were given";
@@ -298,12 +299,12 @@ fn gather(features: &Features<'_>, observer: &mut dyn Observer) -> Result<Option
     Ok(Some(gathered))
 }
 
-/// The descriptors of what the masks of the training images show; none if it was asked to stop, and
-/// none of them if they are not wanted.
+/// The descriptors of the foregrounds of the training images, an empty list if they are not needed;
+/// `None` if asked to stop.
 ///
-/// Images whose maps found no room in the memory are looked at once more.
-fn see_foreground(
-    features: &Features<'_>,
+/// Images whose maps had no room in memory are passed through the backbone again.
+fn foreground_descriptors(
+    features: &FeatureSource<'_>,
     gathered: &Gathered,
     mask_heads: &MaskHeads,
     observer: &mut dyn Observer,
@@ -317,7 +318,7 @@ fn see_foreground(
     let kept = class_maps.par_iter().enumerate();
     let mut descriptors: Vec<Vec<f32>> =
         kept.map(|(image, maps)| maps.descriptor(&mask(image))).collect();
-    let goes_on = features.each(class_maps.len(), observer, |image| {
+    let goes_on = features.for_each(class_maps.len(), observer, |image| {
         descriptors.push(image.class_maps.descriptor(&mask(descriptors.len())));
     })?;
     Ok(goes_on.then_some(descriptors))

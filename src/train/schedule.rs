@@ -10,7 +10,7 @@ use crate::config::{OptimizerConfig, Semantics};
 /// η(e) = max(η₀ · γ^⌊e / n⌋, η_min)
 /// ```
 ///
-/// The published code moves on one epoch late: its epoch e ≥ 1 uses η(e − 1).
+/// The published code is one epoch late: its epoch e ≥ 1 uses η(e − 1).
 pub fn learning_rate(config: &OptimizerConfig, semantics: Semantics, epoch: usize) -> f64 {
     let epoch = match semantics {
         Semantics::Pinpoint => epoch,

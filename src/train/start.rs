@@ -1,4 +1,4 @@
-//! Where a training starts: from its checkpoint, from weights that were given, or from drawn ones.
+//! Where a training starts: from its checkpoint, from a weight file, or from random weights.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
     run::{Checkpoint, Position, RunDir},
 };
 
-/// What a training goes on from.
+/// The state that a training starts from.
 pub(super) struct Start<N> {
     pub(super) model: N,
     pub(super) optimizer: Optimizer,
@@ -20,7 +20,8 @@ pub(super) struct Start<N> {
 }
 
 impl<N: Module> Start<N> {
-    /// The run's checkpoint, if it has one and it fits what is to be trained.
+    /// The checkpoint of the run, which must fit what is to be trained; without one, the weights of
+    /// a file or random ones.
     pub(super) fn of<L: Learner<Network = N>>(
         learner: &L,
         task: &TrainingTask<'_>,
@@ -44,10 +45,10 @@ impl<N: Module> Start<N> {
                 return Ok(Self { model, ..begin });
             }
             (None, Some(_)) => observer.observe(&Event::Note(
-                "this method has no backbone to load weights into, and starts from drawn ones",
+                "this method has no backbone to load weights into, and starts from random ones",
             )),
             (None, None) if unfinished => observer.observe(&Event::Note(
-                "the run has no checkpoint yet, and starts again from drawn weights",
+                "the run has no checkpoint yet, and starts again from random weights",
             )),
             (None, None) => {}
         }
@@ -81,7 +82,7 @@ impl<N: Module> Start<N> {
     }
 }
 
-/// The weights that training has moved by now, by name, and how many numbers each has.
+/// The weights that training has updated so far, by name, with their number of values.
 fn moved_weights(
     model: &impl Module,
     position: &Position,
@@ -98,7 +99,7 @@ fn moved_weights(
     sizes
 }
 
-/// The error of a checkpoint that no training can have written.
+/// The error for a checkpoint that no training can have written.
 pub(super) fn impossible(run: &RunDir, problem: String) -> Error {
     Error::Run {
         path: run.checkpoint(),
@@ -119,7 +120,7 @@ fn other_ranks(run: &RunDir, ranks: usize) -> Error {
     }
 }
 
-/// Refuses to go on from a checkpoint of other samples or classes than training starts with now.
+/// Refuses to resume from a checkpoint with other samples or classes than those of this training.
 pub(super) fn require_same_samples(
     run: &RunDir,
     saved: &mut Position,

@@ -1,29 +1,29 @@
-//! The score that chooses the epoch to keep.
+//! The validation score, by which the epoch to keep is chosen.
 //!
-//! It is of what training learns from: a method that sees labels is validated by
-//! labels, and masks choose only what was trained on masks.
+//! Validation has the same supervision as training: a method that learns from labels is validated
+//! on labels, and only one that learns from masks on masks.
 
 use std::ops::ControlFlow;
 
-use super::{TrainingTask, images_of};
+use super::{TrainingTask, eval_images};
 use crate::{
     data::{Sample, loader::EvalImage},
     error::Result,
     method::ImageValidation,
 };
 
-/// How well a validation split was learned.
+/// The scores of a validation split.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Validation {
-    /// Share of images that are named wrongly, or of pixels, in percent.
+    /// Share of misclassified images, or of wrong pixels, in percent.
     pub(super) error: f64,
-    /// The same of a localizer that names classes of its own.
+    /// The same by the localizer, if it predicts classes too.
     pub(super) localizer_error: Option<f64>,
     /// Mean loss.
     pub(super) loss: f64,
 }
 
-/// Scores the validation split; none without one, or if the truth of none of it is known.
+/// Scores the validation split; `None` if it is empty or has no ground truth for this method.
 ///
 /// Breaks off if `stop` says so.
 pub(super) fn validate(
@@ -34,8 +34,8 @@ pub(super) fn validate(
     let samples = &task.dataset.valid;
     let mine = &samples[task.ranks.part().range(samples.len())];
     let paths = mine.iter().map(|sample| sample.image.clone()).collect();
-    let mut images = images_of(paths, task.config, task.workers);
-    // Of each image, unless it was asked to stop.
+    let mut images = eval_images(paths, task.config, task.workers);
+    // One score per image, unless asked to stop.
     let scores = mine.iter().map(|sample| {
         let image = images.next_unless(&stop);
         image.map(|image| score(&image?, sample)).transpose()
@@ -46,7 +46,7 @@ pub(super) fn validate(
         return Ok(ControlFlow::Break(()));
     }
 
-    // Each image's numbers, and whether there are any; ranks have nearly equally many.
+    // For each image its numbers and whether it has any, padded so that ranks send equally many.
     let mut rows = vec![[0.0; 5]; samples.len().div_ceil(task.ranks.size())];
     for (row, score) in rows.iter_mut().zip(scores.into_iter().flatten()) {
         if let Some(ImageValidation { mistake, localizer_mistake, loss }) = score {

@@ -20,7 +20,7 @@ use crate::{
     run::{DataSource, RunDir},
 };
 
-/// What is scored, on which data, and how.
+/// A request for an evaluation.
 ///
 /// One of `run`, `method` and `maps` must be given; maps may be those of a run.
 #[derive(Debug, Clone, Default)]
@@ -31,29 +31,31 @@ pub struct EvaluateRequest {
     pub method: Option<String>,
     /// Saved score maps: `.npy` files in [0, 1], named after the images.
     pub maps: Option<PathBuf>,
-    /// The dataset to score on; that of the run if absent.
+    /// The dataset to score on; by default the one that the run was trained on.
     pub data: Option<DataSource>,
-    /// What counts as foreground in a mask; what the run's settings or the layout say if absent.
+    /// What counts as foreground in a mask file; by default the rule of the run's settings or of
+    /// the layout.
     pub mask_rule: Option<MaskRule>,
-    /// Takes pictures in class folders for images even if they are named like masks.
+    /// Whether pictures in class folders are images even if they are named like masks.
     pub no_mask_names: bool,
-    /// Which of its samples; the test split if absent.
+    /// The split to score; the test split by default.
     pub split: Option<Split>,
-    /// Snaps maps to the edges of their image first.
+    /// The CRF that refines maps before they are scored, if any.
     pub crf: Option<Preset>,
-    /// Where maps are cut.
+    /// How the threshold of maps is chosen.
     pub threshold: ThresholdRule,
-    /// Whether the method is given the true class, as the paper does for its baselines.
+    /// Whether the method is given the true class, as in the paper for its baselines.
     pub oracle_label: bool,
-    /// Whether the class is also predicted from features under the maps and beside them.
+    /// Whether decidability is computed: how well the class is predicted from the features of the
+    /// maps' foregrounds, and of their backgrounds.
     pub decidability: bool,
-    /// The backbone that those features are of; the run's own if absent.
+    /// Weights of the backbone for those features; those of the run by default.
     pub weights: Option<PathBuf>,
-    /// The folder for the report; none is written if absent.
+    /// The folder to write the report to, if any.
     pub report: Option<PathBuf>,
     /// Which score maps the report keeps.
     pub save_maps: SaveMaps,
-    /// Threads that decode, and threads that score; one per core by default.
+    /// Number of threads that decode, and of threads that score; one per core by default.
     pub threads: Option<usize>,
 }
 
@@ -63,13 +65,13 @@ pub enum SaveMaps {
     /// None.
     #[default]
     None,
-    /// Those of the images that comparisons show.
+    /// The maps of the images that comparisons show.
     Shown,
     /// All.
     All,
 }
 
-/// What happens during an evaluation.
+/// An event of an evaluation.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum EvaluateEvent<'a> {
@@ -88,7 +90,7 @@ pub enum EvaluateEvent<'a> {
 }
 
 impl EvaluateRequest {
-    /// Scores a run on the data it knows, as if no flag were given.
+    /// Scores a run on the dataset that it was trained on, with default options.
     pub fn run(run: impl Into<PathBuf>) -> Self {
         Self { run: Some(run.into()), ..Self::default() }
     }
@@ -100,9 +102,9 @@ impl EvaluateRequest {
     }
 }
 
-/// Scores what is asked for, and writes its report if there is a folder for it.
+/// Makes the evaluation, and writes its report if the request has a folder for it.
 ///
-/// `observe` is told what happens, and may break off between two images, which is the error
+/// `observe` is told every event, and may break off between two images, which gives
 /// [`Error::Interrupted`].
 pub fn evaluate(
     request: &EvaluateRequest,
@@ -164,10 +166,10 @@ fn unusable(problem: &str) -> Error {
     Error::Setting(vec![problem.to_owned()])
 }
 
-/// Tells of an event; whoever is told of it may break off.
+/// Tells the observer an event; an error if that breaks off.
 type Tell<'a> = &'a mut dyn FnMut(EvaluateEvent<'_>) -> Result<()>;
 
-/// A request whose run and data are known.
+/// A request with its run opened and its dataset known.
 struct Evaluating<'a> {
     request: &'a EvaluateRequest,
     split: Split,
@@ -176,7 +178,7 @@ struct Evaluating<'a> {
 }
 
 impl Evaluating<'_> {
-    /// The dataset, with a validation split where one is needed.
+    /// Opens the dataset, with a validation split if one is needed.
     fn dataset(&self, settings: &DataConfig, seed: u64) -> Result<Dataset> {
         let mut dataset = self.data.open(settings)?;
         let tuned_on = tuning_split(self.request.threshold, self.split);
@@ -193,7 +195,7 @@ impl Evaluating<'_> {
         Ok(dataset)
     }
 
-    /// Tells what of a dataset cannot be used.
+    /// Tells the problems of a dataset.
     fn warn(&self, dataset: &Dataset, tell: Tell<'_>) -> Result<()> {
         for group in problem::group(&dataset.problems) {
             tell(EvaluateEvent::DatasetProblem(&group.to_string()))?;
@@ -222,7 +224,7 @@ impl Evaluating<'_> {
         }
     }
 
-    /// What decidability is measured by, if it is asked for.
+    /// The backbone that decidability is computed with, if it is asked for.
     fn features(&self) -> Result<Option<Features>> {
         if !self.request.decidability {
             return Ok(None);
@@ -255,7 +257,7 @@ impl Evaluating<'_> {
         work.require_memory(&images, "scoring", "lower `--threads`, or shrink image and mask")
     }
 
-    /// The threshold, found on another split first if the rule asks for it.
+    /// The threshold, which is tuned on another split first if the rule needs that.
     fn threshold(&self, task: &EvaluationTask<'_>, tell: Tell<'_>) -> Result<Threshold> {
         let rule = self.request.threshold;
         if rule.ready().is_none() {
@@ -360,7 +362,7 @@ impl OpenRun {
     }
 }
 
-/// What is wrong with truth of which this share is foreground, in percent, if anything is.
+/// The problem with a ground truth of which this share is foreground, in percent, if there is one.
 fn one_sided(foreground: Option<f64>) -> Option<&'static str> {
     match foreground? {
         100.0 => Some(
@@ -375,7 +377,7 @@ fn one_sided(foreground: Option<f64>) -> Option<&'static str> {
     }
 }
 
-/// The last part of a path that is a name.
+/// The last part of a path, `run` if it has none.
 pub fn name_of(path: &Path) -> OsString {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     whole.file_name().unwrap_or("run".as_ref()).to_owned()

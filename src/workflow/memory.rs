@@ -1,4 +1,4 @@
-//! Work that needs more memory than there is, refused before it starts.
+//! Refuses work that needs more memory than there is, before it starts.
 
 use std::{fs, path::Path};
 
@@ -18,7 +18,7 @@ use crate::{
     train::TrainingTask,
 };
 
-/// Refuses work that needs more memory than this machine has; unknown outside Linux.
+/// Refuses work that needs more memory than this machine has, which is known on Linux only.
 fn require_memory(bytes: f64, work: &str, remedy: &str) -> Result<()> {
     const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
     let Some(available) = memory_bytes().filter(|memory| bytes > *memory) else { return Ok(()) };
@@ -32,7 +32,8 @@ fn require_memory(bytes: f64, work: &str, remedy: &str) -> Result<()> {
     })
 }
 
-/// Refuses training that would run out of memory on the processor; what other devices have is not known.
+/// Refuses training that would run out of memory on the processor; the memory of other devices is
+/// not known.
 pub(super) fn require_memory_of(task: &TrainingTask<'_>) -> Result<()> {
     let TrainingTask { config, dataset, device, ranks, .. } = task;
     if !device::is_cpu(device) {
@@ -43,14 +44,14 @@ pub(super) fn require_memory_of(task: &TrainingTask<'_>) -> Result<()> {
         "unet" => "lower `train.batch_size`, `preprocess.crop` or `unet.width`",
         _ => "lower `train.batch_size`, `preprocess.crop` or `pool.maps_per_class`",
     };
-    // Of a process's share of each batch.
+    // With this process's share of each batch.
     let mut share = Config::clone(config);
     share.train.batch_size = config.train.batch_size.div_ceil(ranks.size());
     let bytes = footprint::of_training(&share, dataset.classes.len(), dataset.train.len());
     require_memory(bytes, "training", remedy)
 }
 
-/// Refuses a prediction of images, in windows where they are large, by so many threads that decode.
+/// Refuses a prediction that would run out of memory; `workers` threads decode the images.
 pub fn require_memory_to_predict(
     predictor: &Predictor,
     images: &[&Path],
@@ -69,25 +70,27 @@ pub fn require_memory_to_predict(
     work.require_memory(images, "predicting", "lower `--tile` or `--threads`, or shrink the image")
 }
 
-/// What is done with each of many images, as far as memory is concerned.
+/// Prediction or evaluation of images, as far as it needs memory.
 pub(super) struct ImageWork<'a> {
-    /// What is run on them; nothing where maps are there already.
+    /// The model that is run on them; `None` for saved maps.
     pub(super) predictor: Option<&'a Predictor>,
     pub(super) preprocess: &'a PreprocessConfig,
     pub(super) max_megapixels: u32,
-    /// Images of more pixels are held once, and passed through the network in windows of so many.
+    /// Images of more pixels are held one at a time, and passed through the network in windows of
+    /// this many.
     pub(super) max_pixels: Option<usize>,
-    /// Images that are held beside the one in the network.
+    /// Number of images that are held beside the one in the network.
     pub(super) waiting: usize,
     pub(super) crf: Option<Params>,
-    /// Images that are refined by the CRF at a time.
+    /// Number of images that the CRF refines at a time.
     pub(super) refined: usize,
 }
 
 impl ImageWork<'_> {
-    /// Refuses the work if the largest image needs more than there is, by the headers of the files.
+    /// Refuses the work if the largest image needs more memory than there is, by the headers of the
+    /// files.
     ///
-    /// An image whose header cannot be read is left to whoever decodes it.
+    /// An image whose header cannot be read is passed over: decoding it will fail with its name.
     pub(super) fn require_memory(&self, images: &[&Path], work: &str, remedy: &str) -> Result<()> {
         let sizes = images.par_iter().filter_map(|path| {
             let (width, height) = read_size(path, self.max_megapixels).ok()?;
@@ -133,7 +136,7 @@ fn memory_bytes() -> Option<f64> {
     Some(container.map_or(machine, |limit: f64| limit.min(machine)))
 }
 
-/// A number of Linux's tables, in KiB.
+/// A number in KiB from a table such as `/proc/meminfo`.
 fn kib_of(table: &str, key: &str) -> Option<f64> {
     let line = table.lines().find_map(|line| line.strip_prefix(key))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()

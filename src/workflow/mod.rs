@@ -1,7 +1,7 @@
-//! Whole tasks in one call: train on a dataset, evaluate a run.
+//! Training on a dataset, and evaluation of a run, each as one call.
 //!
-//! The command and the bindings for other languages do nothing but fill in a request, call, and
-//! show what an observer is told; the files that result are the same bytes.
+//! The command and the bindings for other languages fill in a request, make the call, and show the
+//! events that an observer is told; so all of them write the same bytes.
 
 mod evaluation;
 mod memory;

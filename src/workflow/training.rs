@@ -19,10 +19,10 @@ use crate::{
     },
 };
 
-/// What to train, on what, and where to.
+/// A request for a training.
 #[derive(Debug, Clone)]
 pub struct TrainRequest {
-    /// The dataset to learn from; none if the run to be resumed does not know it.
+    /// The dataset to learn from; `None` if a run is resumed that has not recorded its dataset.
     pub data: Option<DataSource>,
     /// The run directory to write.
     pub out: PathBuf,
@@ -30,21 +30,21 @@ pub struct TrainRequest {
     pub config: Config,
     /// Weights to start from, `.safetensors` or `.pth`.
     pub weights: Option<PathBuf>,
-    /// A folder with features of the images, see [`FeatureMaker`]; none if they are computed now.
+    /// A folder with features of the images, see [`FeatureMaker`]; `None` to compute them now.
     pub features: Option<PathBuf>,
-    /// Where to compute, such as `cpu`.
+    /// The device to compute on, such as `cpu`.
     pub device: String,
     /// Threads that decode and augment images; one per core by default.
     pub threads: Option<usize>,
-    /// Whether the run is bound to every byte of its images, or to a sample of each.
+    /// Whether the fingerprint of the images is of all their bytes, or of a sample of each file.
     pub hash_images: bool,
-    /// Whether the run in `out` goes on; otherwise there must be none.
+    /// Whether to resume the run in `out`; otherwise there must be none.
     pub resume: bool,
     /// The processes that train together.
     pub ranks: Ranks,
 }
 
-/// What training left behind.
+/// The result of a training.
 #[derive(Debug)]
 pub struct Trained {
     /// The run directory.
@@ -70,7 +70,7 @@ impl TrainRequest {
         }
     }
 
-    /// The backbone that will be trained or read; none if the method has none, or is unknown.
+    /// The backbone that will be trained or used; `None` if the method has none, or is unknown.
     pub fn backbone(&self) -> Option<Backbone> {
         fn has_backbone<L: Learner>(_: &L) -> bool {
             L::HAS_BACKBONE
@@ -79,7 +79,7 @@ impl TrainRequest {
         has.unwrap_or_default().then_some(self.config.model.backbone)
     }
 
-    /// Goes on with a run: settings, data and initial weights are as it recorded them.
+    /// Resumes a run: settings, dataset and initial weights are as it has recorded them.
     ///
     /// `config.train.epochs` may be raised; other settings must stay.
     pub fn resume(out: impl Into<PathBuf>) -> Result<Self> {
@@ -119,7 +119,7 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Trai
     Ok(Trained { run, ending })
 }
 
-/// The features that a training of a probe needs, for whoever makes them by many processes.
+/// The images whose features a training of a probe needs, to compute them in several processes.
 #[derive(Debug)]
 pub struct FeatureWork {
     /// The images, in the order of the dataset.
@@ -129,14 +129,14 @@ pub struct FeatureWork {
 }
 
 impl FeatureWork {
-    /// Of a request that could be trained: everything is checked that training checks first.
+    /// The work for a request, which is checked as training does.
     pub fn of(request: &TrainRequest) -> Result<Self> {
         let (dataset, ..) = prepare(request, &mut ())?;
         let (images, cells) = wanted_features(&dataset, &request.config)?;
         Ok(Self { images, cells })
     }
 
-    /// What makes them, in any process that sees the same weights and images.
+    /// The maker of the features, in any process that has access to the same weights and images.
     pub fn maker(request: &TrainRequest, cells: usize) -> Result<FeatureMaker> {
         let TrainRequest { config, weights, hash_images, .. } = request;
         let device = device::open(&request.device)?;
@@ -182,7 +182,7 @@ pub fn open_dataset(source: &DataSource, config: &Config) -> Result<Dataset> {
     Ok(dataset)
 }
 
-/// Draws how the run has gone so far after each epoch, and passes events on.
+/// Draws the training curves after each epoch, and passes events on.
 struct WithCurves<'a> {
     run: &'a RunDir,
     observer: &'a mut dyn Observer,
@@ -194,7 +194,7 @@ impl Observer for WithCurves<'_> {
         if let Event::Epoch(_) = event {
             let records = self.run.records();
             let drawn = records.and_then(|found| self.run.write_curves(&training_curves(&found)));
-            // A picture that cannot be drawn is no reason to stop training.
+            // Curves that cannot be written are no reason to stop training.
             if let Err(error) = drawn {
                 self.observer.observe(&Event::Warning(&error.to_string()));
             }

@@ -127,7 +127,7 @@ impl Watch {
         match self {
             Self::Clock(start) => start.elapsed().as_secs_f64(),
             Self::Processor => {
-                // The kernel brings its books up to date when a thread yields.
+                // The system updates the processor time of a thread when it yields.
                 std::thread::yield_now();
                 let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
                 let nanoseconds: f64 =

@@ -1,4 +1,4 @@
-//! The front door: checks what it is given, then infers tile by tile.
+//! The interface of the CRF: checks its input, then infers tile by tile.
 
 use crate::{
     error::{Error, Result},

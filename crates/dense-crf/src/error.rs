@@ -1,7 +1,7 @@
-//! What can be wrong with the caller's image, probabilities or parameters.
+//! Errors in the caller's image, probabilities or parameters.
 #![expect(missing_docs, reason = "each variant's message says what its fields are")]
 
-/// The result of everything in this crate that reads the caller's data.
+/// The result of everything in this crate that checks the caller's data.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A problem with the input, named after what has to be fixed.

@@ -23,8 +23,8 @@
 //! # }
 //! ```
 //!
-//! [`refine_mask`] is for one mask, [`DenseCrf`] for any number of labels, [`Params`] for the
-//! knobs and what they mean. The path through the modules:
+//! [`refine_mask`] is for one mask, [`DenseCrf`] for any number of labels, and [`Params`] has the
+//! parameters. The path through the modules:
 //!
 //! ```text
 //! rgb, probabilities ─▶ crf ─▶ tile ─▶ kernel ─▶ lattice

@@ -1,4 +1,4 @@
-//! Mean-field inference: every pixel listens to all others, all at once, a few times.
+//! Mean-field inference: a few updates of all pixels at once, each by the messages of all others.
 //!
 //! ```text
 //! Q = p, then repeatedly   Eₗ = ln pₗ + Σ_m w_m (D^−½ K_m D^−½ Qₗ),   Q = softmax(E)

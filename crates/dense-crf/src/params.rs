@@ -1,4 +1,4 @@
-//! The knobs of the model, named as in the paper.
+//! The parameters of the model, named as in the paper.
 
 use crate::error::{Error, Result};
 
@@ -35,7 +35,7 @@ pub struct Params {
 pub struct Smoothness {
     /// `w₂`, how strongly; zero switches the kernel off.
     pub weight: f32,
-    /// `θγ`, how near is near, in pixels.
+    /// `θγ`, the spread in position, in pixels.
     pub theta_gamma: f32,
 }
 
@@ -44,9 +44,9 @@ pub struct Smoothness {
 pub struct Appearance {
     /// `w₁`, how strongly; zero switches the kernel off.
     pub weight: f32,
-    /// `θα`, how near is near, in pixels.
+    /// `θα`, the spread in position, in pixels.
     pub theta_alpha: f32,
-    /// `θβ`, how similar is similar, in grey levels (0…255) per channel.
+    /// `θβ`, the spread in colour, in grey levels (0…255) per channel.
     pub theta_beta: f32,
 }
 
@@ -81,7 +81,7 @@ impl Params {
         (gamma.max(alpha) * self.halo_thetas).ceil() as usize
     }
 
-    /// Rejects values for which the model means nothing.
+    /// Rejects values for which the model is not defined.
     pub fn check(&self) -> Result<()> {
         if let Some(Smoothness { weight, theta_gamma }) = self.smoothness {
             require_weight("smoothness.weight", weight)?;
@@ -103,7 +103,7 @@ impl Params {
         self.appearance.filter(|kernel| kernel.weight > 0.0)
     }
 
-    /// Whether the result is the input, because nothing pulls on it.
+    /// Whether the result is the input, as no kernel is active or no update is made.
     pub(crate) fn is_identity(&self) -> bool {
         let no_kernel = self.active_smoothness().is_none() && self.active_appearance().is_none();
         self.iterations == 0 || no_kernel

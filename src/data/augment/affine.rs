@@ -24,7 +24,7 @@ pub struct Affine {
 const ONE: f64 = 65_536.0;
 
 impl Affine {
-    /// Draws angle, scale and shear, even if there is nothing to draw them for.
+    /// Draws angle, scale and shear, also if the variation is switched off.
     pub(super) fn draw(config: Option<&AffineConfig>, stream: &mut Stream) -> Option<Self> {
         let [angle, scale, shear] = std::array::from_fn(|_| stream.uniform());
         let within = |share: f64, low: f64, high: f64| low + (high - low) * share;

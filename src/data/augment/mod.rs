@@ -1,7 +1,7 @@
 //! Seeded random variation of training images.
 //!
-//! Everything random about a sample is drawn first, as a [`Variation`], and then
-//! carried out without further chance. Each choice is drawn whether or not it is
+//! All random choices for a sample are drawn first, as a [`Variation`], which is then applied
+//! deterministically. Each choice is drawn whether or not it is
 //! switched on, so that switching one variation on or off leaves the others as
 //! they were.
 
@@ -22,7 +22,7 @@ use crate::{
     rng::Stream,
 };
 
-/// Everything random about one sample in one epoch.
+/// All random choices for one sample in one epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variation {
     /// The part of the reflect-padded image that is cropped.

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// times what decoders need.
 const SECONDS: f64 = 20.0;
 const SECONDS_PER_MEGAPIXEL: f64 = 0.25;
-/// Parts that this time is waited in.
+/// Number of parts in which this time is waited.
 const PARTS: u32 = 50;
 
 /// How long a file may take where images of so many megapixels are allowed.
@@ -20,7 +20,7 @@ pub(super) fn of(max_megapixels: u32) -> Duration {
     Duration::from_secs_f64(SECONDS + SECONDS_PER_MEGAPIXEL * f64::from(max_megapixels))
 }
 
-/// What `decode` makes of a file, or an error that names the file if that takes too long.
+/// The result of `decode` on a file, or an error that names the file if that takes too long.
 pub(super) fn within<T: Send + 'static>(
     budget: Duration,
     path: &Path,
@@ -29,7 +29,7 @@ pub(super) fn within<T: Send + 'static>(
     let (send, receive) = mpsc::channel();
     let file = path.to_owned();
     let work = move || {
-        // Nobody listens any more if it took too long.
+        // The receiver is gone if it took too long.
         let _ = send.send(guard(&file, || decode(&file)));
     };
     thread::Builder::new().spawn(work).map_err(Error::file("start a thread to decode", path))?;
@@ -40,8 +40,8 @@ pub(super) fn within<T: Send + 'static>(
     })
 }
 
-/// Waits part by part until there is an answer: while the whole process is stopped, as by Ctrl-Z,
-/// no decoder can work, and the clock must not count against it beyond one part.
+/// Waits part by part until there is a result: time in which the whole process is stopped, as by
+/// Ctrl-Z, must not count against the decoder beyond one part.
 fn in_parts<T>(budget: Duration, mut wait: impl FnMut(Duration) -> Option<T>) -> Option<T> {
     (0..PARTS).find_map(|_| wait(budget / PARTS))
 }

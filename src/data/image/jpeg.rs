@@ -1,4 +1,4 @@
-//! The outline of a JPEG file.
+//! The segments of a JPEG file.
 
 use std::io::{self, BufRead, Read, Seek};
 

@@ -1,4 +1,4 @@
-//! Label maps: files whose numbers are names, not brightness.
+//! Label maps: image files whose numbers are labels, not brightness.
 
 use std::{collections::BTreeMap, io::Seek, path::Path};
 
@@ -17,10 +17,10 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The numbers of a label map as they are stored: palette indices, and grey of 1, 2 or 4 bits
-/// unscaled, upright; alpha means nothing.
+/// Reads the numbers of a label map as they are stored, upright: palette indices, and grey of 1, 2
+/// or 4 bits unscaled; alpha is ignored.
 ///
-/// Says beside whether the compression keeps numbers as they are, unlike that of JPEG.
+/// The flag says whether the compression is lossless, unlike that of JPEG.
 pub(crate) fn read_labels(path: &Path, max_megapixels: u32) -> Result<(DynamicImage, bool)> {
     budget::within(budget::of(max_megapixels), path, move |path| {
         let mut source = Source::open(path, max_megapixels)?;
@@ -48,7 +48,7 @@ impl Source<'_> {
         }
     }
 
-    /// Palette indices and grey below 8 bits are taken raw; the rest has only one reading.
+    /// Palette indices and grey of up to 8 bits are read raw; all else is decoded as an image.
     fn png_labels(self) -> Result<DynamicImage> {
         let Self { path, max_megapixels, file, .. } = self;
         let limits = png::Limits { bytes: SPARE_BYTES };
@@ -73,7 +73,7 @@ impl Source<'_> {
         Ok(labels)
     }
 
-    /// Colours are traced back to palette indices; of entries with one colour, the first counts.
+    /// Colours are mapped back to palette indices; of entries with the same colour, to the first.
     fn bmp_labels(self) -> Result<DynamicImage> {
         let Self { path, max_megapixels, file, .. } = self;
         let decoder = BmpDecoder::new(file).map_err(undecodable(path))?;

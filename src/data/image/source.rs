@@ -1,4 +1,4 @@
-//! Image files before and while they are decoded: what is accepted, and what for.
+//! Opening and decoding of image files, with the checks that they must pass.
 
 use std::{
     fs::{self, File, Metadata},
@@ -92,9 +92,7 @@ impl<'a> Source<'a> {
 
 const COPY_AGAIN: &str = "the file is damaged; copy or download it again";
 
-/// Runs a decoder, none of which promises not to panic on a hostile file.
-///
-/// Without this, one bad file among thousands would end a run without being named.
+/// Runs a decoder, and turns a panic on a hostile file into an error that names the file.
 pub(super) fn guard<T>(path: &Path, decode: impl FnOnce() -> Result<T>) -> Result<T> {
     panic::catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| {
         Err(Error::image(path, "image that its decoder cannot cope with", COPY_AGAIN))
@@ -143,7 +141,7 @@ const PIXELS_PER_BYTE: u64 = 1024;
 /// Decodes what `decoder` has found in the header, and turns it upright.
 pub(super) fn pixels(path: &Path, mut decoder: impl ImageDecoder) -> Result<DynamicImage> {
     if matches!(decoder.color_type(), ColorType::Rgb32F | ColorType::Rgba32F) {
-        // Their range is anyone's guess, so that any conversion might give white.
+        // Their range is unknown, so that a conversion might give white everywhere.
         return Err(Error::image(
             path,
             "image of floating-point pixels",

@@ -1,4 +1,4 @@
-//! The outline of a WebP file.
+//! The chunks of a WebP file.
 
 use std::io::{self, Read, Seek, SeekFrom};
 

@@ -23,7 +23,7 @@ use crate::{
 /// Known classes that are named beside an unknown one.
 const SHOWN_CLASSES: usize = 5;
 
-/// The file, and the line in it, that says something.
+/// The file, and the line in it, that a row or a problem is from.
 #[derive(Debug, Clone)]
 pub(super) struct Origin {
     pub(super) file: PathBuf,
@@ -41,9 +41,9 @@ pub(super) struct Builder {
     /// Class names in order, where a list declares them; otherwise they are sorted.
     pub(super) classes: Option<Vec<String>>,
     files: Files,
-    /// With their classes, whose order is not known yet.
+    /// Samples with their classes, which are not numbered yet.
     samples: Vec<(Split, String, Sample)>,
-    /// Which sample an image is of.
+    /// The index of each image's sample.
     sample_of: BTreeMap<PathBuf, usize>,
     pub(super) problems: Vec<Problem>,
     pub(super) notes: Vec<String>,
@@ -54,7 +54,7 @@ pub(super) struct Builder {
     unmasked: Tally,
 }
 
-/// How often something harmless happened, and the first time.
+/// A count of something harmless, with its first occurrence.
 #[derive(Debug, Default)]
 struct Tally {
     count: usize,
@@ -90,7 +90,7 @@ impl Builder {
         }
     }
 
-    /// Tells that something is wrong; gives what becomes of a row that is: nothing.
+    /// Records a problem; always `None`, for the row that is left out.
     pub(super) fn problem(
         &mut self,
         by: &Origin,
@@ -102,7 +102,7 @@ impl Builder {
         None
     }
 
-    /// What was read of a list; nothing, and a problem, if it could not be.
+    /// The content of a list; `None`, and a problem, if it could not be read.
     pub(super) fn readable<T>(&mut self, list: &Origin, read: Result<T, String>) -> Option<T> {
         read.map_err(|reason| self.problem(list, ProblemKind::UnreadableList, reason)).ok()
     }
@@ -121,7 +121,8 @@ impl Builder {
         Some(image)
     }
 
-    /// Where a path written in a list leads from `base`; nothing, and a problem, if out of it.
+    /// The path written in a list, resolved from `base`; `None`, and a problem, if it leaves
+    /// `base`.
     pub(super) fn resolve(&mut self, base: &Path, written: &str, by: &Origin) -> Option<PathBuf> {
         if written.contains('\\') {
             self.backslashes.add(|| format!("`{written}`"));
@@ -134,7 +135,7 @@ impl Builder {
         resolved
     }
 
-    /// Where the mask files lead that a list names, one or several with `;` between them.
+    /// The paths of the mask files in a list, one or several separated by `;`.
     fn resolve_masks(&mut self, base: &Path, written: &str, by: &Origin) -> Option<Vec<PathBuf>> {
         let is_one = !written.contains(';')
             || path::inside(base, written)
@@ -144,8 +145,8 @@ impl Builder {
         named.map(|mask| self.resolve(base, mask, by)).collect()
     }
 
-    /// What becomes of a split: where the labels of test images were never published, as usual,
-    /// `val` is scored in their place.
+    /// Maps splits to those of the dataset: if there are no labels of test images, `val` becomes
+    /// the test split, as is usual.
     pub(super) fn scored_split(
         &mut self,
         found: &[Split],
@@ -158,8 +159,8 @@ impl Builder {
         move |split| if val_is_scored && split == Split::Valid { Split::Test } else { split }
     }
 
-    /// Takes an image in if it exists, its class is known, and it is not there yet; of the mask
-    /// files that `by` says it has, those that exist.
+    /// Adds an image if it exists, its class is known, and it is new, with those of its mask files
+    /// that exist.
     pub(super) fn add(
         &mut self,
         by: &Origin,
@@ -211,7 +212,7 @@ impl Builder {
         }
     }
 
-    /// The file at `path`; nothing, and a problem of `kind`, if there is none.
+    /// The file at `path`; `None`, and a problem of `kind`, if there is none.
     fn existing(
         &mut self,
         path: &Path,
@@ -233,10 +234,11 @@ impl Builder {
         None
     }
 
-    /// The mask at `path`; nothing if there is none, and a problem if it would be scored with.
+    /// The mask at `path`; `None` if there is none, which is a problem unless the image is for
+    /// training.
     fn existing_mask(&mut self, path: &Path, split: Split, by: &Origin) -> Option<PathBuf> {
         if split == Split::Train && self.files.find(path) == PathKind::Missing {
-            // Labels are all that is learned from.
+            // Training needs labels only.
             self.unmasked.add(|| format!("`{}`", path.display()));
             return None;
         }
@@ -259,7 +261,7 @@ impl Builder {
         self.problem(by, kind, text)
     }
 
-    /// Numbers the classes and sums up; fails only if there is no sample at all.
+    /// Numbers the classes and makes the dataset; fails only if there is no sample.
     pub(super) fn finish(mut self, mask_rule: Option<MaskRule>) -> Result<Dataset> {
         if self.samples.is_empty() {
             let mut problems: Vec<_> =

@@ -1,4 +1,4 @@
-//! COCO's instances, as far as an image has one category.
+//! COCO's instances, of images with one category.
 //!
 //! ```text
 //! annotations/instances_train2017.json   images, annotations, categories
@@ -62,7 +62,7 @@ struct Annotation {
     segmentation: Option<Segmentation>,
 }
 
-/// Where an object is; files of others have all kinds of things here.
+/// The pixels of an object; files of other tools may have anything here.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Segmentation {
@@ -180,7 +180,7 @@ fn outlines(
             }
         }
     }
-    // A crowd alone says nowhere what is the object.
+    // With crowds alone, no pixel is known to be of an object.
     found.iter().any(|outline| !outline.is_crowd).then(|| Outlines {
         list: Arc::from(&*list.file),
         image: picture.file_name.clone(),

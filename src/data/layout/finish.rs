@@ -1,4 +1,5 @@
-//! What only shows once all rows are in: the order of classes, what masks mean, and what is missing.
+//! What needs all rows of a dataset: the order of classes, the rule of masks, and notes on what is
+//! missing.
 
 use std::{
     collections::BTreeSet,
@@ -20,7 +21,7 @@ pub(super) fn in_order(names: impl Iterator<Item = String>) -> Vec<String> {
     names
 }
 
-/// Finds classes that cannot be learned, or cannot be told from another.
+/// Finds classes without images, without training images, or without another class.
 pub(super) fn check_classes(dataset: &mut Dataset) {
     let counts = Split::ALL.map(|split| dataset.class_counts(split));
     let mut found = Vec::new();
@@ -41,11 +42,11 @@ pub(super) fn check_classes(dataset: &mut Dataset) {
     dataset.problems.extend(found);
 }
 
-/// Larger masks are not decoded to find out what they mean.
+/// Larger masks are not decoded to guess their rule.
 const MAX_MEGAPIXELS: u32 = 50;
 
-/// Reads masks as trimaps if they hold 1, 2 and 3 only, since by the usual rule all would be
-/// object; tells what the usual rule makes of shades.
+/// Reads masks as trimaps if they hold 1, 2 and 3 only, since by the usual rule every pixel would
+/// be foreground; notes what the usual rule does with shades.
 pub(super) fn guess_mask_rule(dataset: &mut Dataset) {
     let masks: Vec<&Path> = dataset
         .samples()
@@ -64,7 +65,7 @@ pub(super) fn guess_mask_rule(dataset: &mut Dataset) {
     dataset.notes.push(note.to_owned());
 }
 
-/// Tells what absent splits and masks mean.
+/// Notes what follows if splits or masks are missing.
 pub(super) fn note_splits(dataset: &mut Dataset) {
     if dataset.train.is_empty() {
         dataset.notes.push("no `train` split: the dataset can be evaluated on only".to_owned());

@@ -50,7 +50,8 @@ pub(super) fn read(folder: &Path, options: &OpenOptions) -> Option<Builder> {
     Some(builder)
 }
 
-/// Settles where the images of `written` paths are, and tells if that is elsewhere.
+/// Finds the folder that `written` paths are relative to, and notes it if it is not that of the
+/// lists.
 pub(super) fn use_images(
     builder: &mut Builder,
     lists: &Path,
@@ -63,7 +64,7 @@ pub(super) fn use_images(
     }
 }
 
-/// Masks keep the meaning they have in the tree they come from.
+/// The mask rule of the dataset whose folder the masks are in.
 fn choose_rule<'a>(builder: &mut Builder, mut masks: impl Iterator<Item = &'a str>) {
     let Some(mask) = masks.find(|mask| !mask.is_empty()) else { return };
     let tree = mask.split(['/', '\\']).next().unwrap_or_default();

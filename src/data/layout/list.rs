@@ -1,4 +1,4 @@
-//! Reading of list files as people's programs really write them.
+//! Lenient reading of list files.
 //!
 //! Any line end, a byte-order mark, spaces around fields, quotes that were not
 //! needed: all are read. A list that cannot be read is a problem, not a stop.

@@ -1,4 +1,4 @@
-//! Where a written path leads, and what is there.
+//! Paths in lists: resolving them, and finding their files.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use crate::{
 /// Endings that are taken for images, the preferred ones first.
 const IMAGE_EXTENSIONS: [&str; 8] = ["bmp", "png", "tif", "tiff", "jpg", "jpeg", "webp", "gif"];
 
-/// The first folder that is one, of `path` and the folders in it.
+/// The first folder with `is_one`, among `path` and the folders in it.
 pub(super) fn here_or_below(path: &Path, is_one: impl Fn(&PathBuf) -> bool) -> Option<PathBuf> {
     iter::once(path.to_owned()).chain(subfolders(path)).find(is_one)
 }
@@ -109,7 +109,7 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map(|path| normalize(&path)).map_err(Error::file("find", path))
 }
 
-/// Where `written` leads from `root`; nothing if that is outside of `root`.
+/// The path `written`, resolved from `root`; `None` if it is outside of `root`.
 ///
 /// Decided on the text alone, so that symbolic links inside a dataset keep working.
 /// Windows paths are understood everywhere.

@@ -1,4 +1,4 @@
-//! Finding the images that lists name but do not stand beside.
+//! Finds the images of lists that are not beside them.
 //!
 //! Published folds are handed around without their images, which then lie
 //! wherever the user unpacked them, often near by:

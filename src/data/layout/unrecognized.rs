@@ -1,4 +1,4 @@
-//! What was looked for where there is no dataset, or not the one that was meant.
+//! Errors for folders that have no known layout, or not the one that was asked for.
 
 use std::path::Path;
 

@@ -68,7 +68,7 @@ pub(super) fn read(path: &Path, options: &OpenOptions) -> Option<Builder> {
     Some(builder)
 }
 
-/// Images of `valpx` that `valcl` has too are the same images with more known about them.
+/// Adds the images of `valpx`; those that `valcl` has too are the same images, with ground truth.
 fn merge(listed: &mut Vec<Listed>, found: Vec<Listed>) {
     let valid = listed.iter().enumerate().filter(|(_, known)| known.split == Split::Valid);
     let index: BTreeMap<String, usize> =

@@ -40,7 +40,7 @@ impl Cache {
         let bytes = image.as_raw().len();
         let taken = |room: usize| room.checked_sub(bytes);
         if self.room.fetch_update(Relaxed, Relaxed, taken).is_ok() {
-            // If another epoch was quicker, the same pixels are there already.
+            // If another epoch has set it first, it has the same pixels.
             let _ = self.images[sample].set(image);
         }
     }

@@ -15,7 +15,7 @@ use crate::{
         preprocess::{EvalGeometry, Normalizer, Size},
     },
     error::Result,
-    ordered::Ordered,
+    ordered::OrderedJobs,
 };
 
 /// One image, ready to be evaluated.
@@ -41,11 +41,11 @@ pub fn read_for_evaluation(
     Ok(EvalImage { input, geometry, rgb })
 }
 
-/// Images being prepared in order, in the background; dropping it ends the work.
+/// Images, preprocessed in the background and handed over in order; dropping it ends the work.
 ///
 /// An image that fails is an error that names its file; the others still follow.
 #[derive(Debug)]
-pub struct EvalImages<T = EvalImage>(Ordered<PathBuf, Result<T>>);
+pub struct EvalImages<T = EvalImage>(OrderedJobs<PathBuf, Result<T>>);
 
 impl EvalImages {
     /// Prepares `images` by so many threads, at least one; the settings must have passed
@@ -62,8 +62,8 @@ impl EvalImages {
     }
 }
 
-/// Prepares `images`, except those of more than `max_pixels`: too large for several of their kind
-/// to be held, and therefore `None`.
+/// Preprocesses `images` in the background, except those of more than `max_pixels`, which are
+/// `None`: several of them would not fit into memory.
 ///
 /// Memory is bounded by `max_pixels` and the number of workers, whatever the images.
 pub fn prefetch(
@@ -84,7 +84,7 @@ pub fn prefetch(
     })
 }
 
-/// How often a wish to stop is asked for while an image is waited for.
+/// How often `stop` is asked while an image is waited for.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl<T: Send + 'static> EvalImages<T> {
@@ -96,12 +96,12 @@ impl<T: Send + 'static> EvalImages<T> {
         // One more than the workers: whole images are large, and one ready is enough.
         let window = workers.max(1) + 1;
         let prepare = move |path: PathBuf| naming(&path, || prepare(&path));
-        Self(Ordered::ahead(images, workers, window, prepare))
+        Self(OrderedJobs::detached(images, workers, window, prepare))
     }
 
-    /// The next image, unless `stop` says so while it is waited for.
+    /// The next image; `None` if `stop` becomes true while it is waited for.
     ///
-    /// A file that takes long to decode must not keep a wish to stop waiting.
+    /// So stopping need not wait for a file that takes long to decode.
     pub fn next_unless(&mut self, stop: impl Fn() -> bool) -> Option<Result<T>> {
         while !stop() {
             if self.0.wait(POLL_INTERVAL) {

@@ -30,7 +30,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Decodes an image that is not too large once it is enlarged.
+/// Decodes an image, and refuses it if preprocessing would enlarge it beyond the limit.
 fn read_to_enlarge(
     path: &Path,
     preprocess: &PreprocessConfig,
@@ -41,9 +41,8 @@ fn read_to_enlarge(
     Ok(image)
 }
 
-/// What a worker makes of a file; a panic becomes an error that names the file.
-///
-/// Decoders of damaged files are where this happens; the user can act on the file.
+/// Runs `prepare` on a file, and turns a panic, as decoders may on damaged files, into an error
+/// that names the file.
 fn naming<T>(path: &Path, prepare: impl FnOnce() -> Result<T>) -> Result<T> {
     panic::catch_unwind(AssertUnwindSafe(prepare)).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str);

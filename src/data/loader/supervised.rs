@@ -1,7 +1,7 @@
 //! Batches with masks, for full supervision and nothing else.
 //!
-//! Everything random about a sample is a pure function of *(seed, epoch, sample)*,
-//! so a mask can be cut out apart from its image and still fit it pixel by pixel.
+//! All random choices for a sample are a pure function of *(seed, epoch, sample)*, so that a mask
+//! can be cropped apart from its image and still match it pixel by pixel.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Images of one training step with the truth about each of their pixels.
+/// Images of one training step with the ground truth of each pixel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SupervisedBatch {
     /// The images, as every method sees them.
@@ -44,7 +44,7 @@ impl AsRef<Batch> for SupervisedBatch {
 pub struct SupervisedLoader {
     images: TrainLoader,
     rule: MaskRule,
-    /// Training images that are left out.
+    /// Number of training images that are left out, as they have no mask.
     without: usize,
 }
 
@@ -136,7 +136,8 @@ impl Source {
     }
 }
 
-/// A mask as a picture, to be treated as one: foreground in red, what is not scored in green.
+/// A mask as a picture, to be resized and cropped as one: foreground in red, ignored pixels in
+/// green.
 fn picture(mask: &Mask) -> RgbImage {
     RgbImage::from_fn(mask.width, mask.height, |x, y| {
         let pixel = y as usize * mask.width as usize + x as usize;

@@ -1,4 +1,4 @@
-//! What a method may learn from.
+//! The supervision of a method, as a type.
 
 use std::path::Path;
 
@@ -10,15 +10,15 @@ use crate::{
     error::Result,
 };
 
-/// Where a method's batches come from, and with them all it can see of the truth.
+/// The source of a method's batches, and of all ground truth that it has access to.
 ///
-/// Weak supervision is a matter of types: who learns from a [`TrainLoader`](super::TrainLoader) is given
-/// labels, in training and in validation, and has no way to ask for more.
+/// Weak supervision is a matter of types: a method with a [`TrainLoader`](super::TrainLoader) is
+/// given labels, in training and in validation, and has no way to ask for more.
 pub trait Supervision: Sized {
     /// What one step learns from.
     type Batch: AsRef<Batch>;
 
-    /// What is known of a validation image.
+    /// The ground truth of a validation image.
     type Truth;
 
     /// Opens a part of each batch of the training split, loaded by so many threads; the settings
@@ -33,10 +33,10 @@ pub trait Supervision: Sized {
     /// The first image that fails ends the epoch with an error that names its file.
     fn epoch(&self, epoch: u64, first_batch: usize) -> Epoch<Self::Batch>;
 
-    /// What is known of a validation image of this size; none if nothing is.
+    /// The ground truth of a validation image of this size, if there is any.
     fn truth(&self, sample: &Sample, size: Size) -> Result<Option<Self::Truth>>;
 
-    /// The mask files of a sample that are learned from; none by labels alone.
+    /// The mask files of a sample that are learned from; none if only labels are.
     fn masks_of(_sample: &Sample) -> Vec<&Path> {
         Vec::new()
     }

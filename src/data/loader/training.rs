@@ -19,27 +19,28 @@ use crate::{
         preprocess::{Normalizer, Planes, Size, rescale, working_size},
     },
     error::Result,
-    ordered::Ordered,
+    ordered::OrderedJobs,
     rng::{Purpose, Stream},
 };
 
-/// Batches whose images are ready, as bytes, or under way while the trainer works on another one.
+/// Batches whose images are prepared while the trainer works on another one.
 const BATCHES_AHEAD: usize = 2;
 
-/// Images and labels of one training step; what is known about masks cannot get here.
+/// Images and labels of one training step; it has no field for masks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
     /// Normalized pixels, `[B, 3, height, width]`.
     pub images: Vec<f32>,
     /// The class of each image.
     pub labels: Vec<usize>,
-    /// Which samples of the split these are.
+    /// The index of each sample in the split.
     pub samples: Vec<usize>,
     /// Height of each image in pixels.
     pub height: usize,
     /// Width of each image in pixels.
     pub width: usize,
-    /// Whether this rank has no image of the batch, and an empty one stands in that does not count.
+    /// Whether this rank has no image of the batch, and has a blank one instead, which does not
+    /// count.
     pub blank: bool,
 }
 
@@ -64,7 +65,7 @@ pub struct TrainLoader {
     part: Part,
 }
 
-/// What workers need to prepare any sample of any epoch.
+/// All that a worker needs to prepare a sample.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) samples: Vec<Sample>,
@@ -73,7 +74,7 @@ pub(super) struct Source {
     cache: Cache,
 }
 
-/// A varied image, and what it was made from if there is room to keep that.
+/// An augmented image, with the decoded one if the cache has room for it.
 #[derive(Debug)]
 struct Prepared {
     planes: Planes,
@@ -108,7 +109,7 @@ impl TrainLoader {
         let share = batches.front().map_or(0, Vec::len);
         let window = BATCHES_AHEAD * share + self.workers.max(1);
         let samples = batches.iter().flatten().copied().collect();
-        let images = Ordered::ahead(samples, self.workers, window, {
+        let images = OrderedJobs::detached(samples, self.workers, window, {
             let source = Arc::clone(&source);
             move |sample| source.prepare(sample, epoch)
         });
@@ -161,7 +162,7 @@ impl Source {
         })
     }
 
-    /// What is drawn for a sample, whose image has been brought to this size, in an epoch.
+    /// The variation of a sample in an epoch; `size` is that of its resized image.
     pub(super) fn variation(&self, sample: usize, epoch: u64, size: Size) -> Variation {
         let Config { seed, preprocess, augment, .. } = &self.config;
         let mut stream = Stream::new(*seed, Purpose::Augment, epoch, sample as u64);
@@ -203,13 +204,13 @@ pub struct Epoch<B = Batch> {
     /// The samples of the batches that are left.
     batches: VecDeque<Vec<usize>>,
     /// Their images, in the same order.
-    images: Ordered<usize, Result<Prepared>>,
-    /// Images of the next batch that were waited for.
+    images: OrderedJobs<usize, Result<Prepared>>,
+    /// Images of the next batch that have arrived.
     arrived: Vec<Result<Prepared>>,
     complete: Box<Complete<B>>,
 }
 
-/// Makes of images and labels what is learned from.
+/// Completes a batch of images and labels to that of the supervision.
 type Complete<B> = dyn Fn(&Source, Batch) -> Result<B>;
 
 impl<B> Epoch<B> {
@@ -235,7 +236,7 @@ impl<B> Iterator for Epoch<B> {
         let images = self.arrived.drain(..).chain(&mut self.images);
         let batch = self.source.batch(samples, images);
         if batch.is_err() {
-            // Nothing is learned after an image that failed.
+            // The epoch ends at an image that failed.
             self.batches.clear();
         }
         Some(batch.and_then(|batch| (self.complete)(&self.source, batch)))

@@ -1,9 +1,8 @@
-//! Decoding of ground-truth masks: one meaning, whatever the file's.
+//! Decoding of ground-truth masks.
 //!
-//! Files disagree on what marks the object: 1, 255, an instance's number, a
-//! palette's entry, a share of votes, anything but blue. A [`MaskRule`] says how
-//! a file is meant; a [`Mask`] has one meaning only. See
-//! `docs/data.md`.
+//! Files differ in what marks the object: 1, 255, an instance's number, a palette's entry, a share
+//! of votes, anything but blue. A [`MaskRule`] says how files are read; a [`Mask`] always means the
+//! same. See `docs/data.md`.
 
 mod outline;
 mod pixel_label;
@@ -75,9 +74,9 @@ impl Mask {
 
 /// Reads what `truth` says about an image of `size` (width, height), if it has masks or outlines.
 ///
-/// Several masks and outlines are united. Where one marks the object, neither a trimap's nor the
-/// ignore file's doubt counts, as in wsolevaluation. Masks are turned by the EXIF
-/// orientation they carry themselves, never by their image's.
+/// The foreground is the union of all masks and outlines. Foreground pixels are scored even if a
+/// trimap or the ignore file marks them as undecided, as in wsolevaluation. Masks are rotated by
+/// their own EXIF orientation, never by that of their image.
 pub fn read(
     truth: &Truth,
     rule: MaskRule,
@@ -113,7 +112,7 @@ pub fn read(
     Ok(Some(Mask { width: size.0, height: size.1, foreground, ignored }))
 }
 
-/// Mask files that are read to find out what their numbers mean.
+/// Mask files that are read to guess the rule of all.
 const SAMPLE: usize = 8;
 
 /// Whether mask files hold the numbers of a trimap and no others, by some of them.
@@ -121,7 +120,7 @@ pub(crate) fn are_trimaps(masks: &[&Path], max_megapixels: u32) -> bool {
     let read = sample(masks).map(|path| pixel_label::trimap_numbers(path, max_megapixels));
     let Some(numbers) = read.collect::<Option<Vec<BTreeSet<u32>>>>() else { return false };
     let seen: BTreeSet<u32> = numbers.into_iter().flatten().collect();
-    // Without background they would be what they seem: masks that cover everything.
+    // Without background they are ordinary masks that cover everything.
     seen.contains(&1) && seen.contains(&2)
 }
 

@@ -1,17 +1,18 @@
-//! Masks that a list draws instead of naming files: polygons and run lengths, as COCO has them.
+//! Masks given in a list as polygons or run lengths, as in COCO.
 //!
-//! Drawn by us, since what a hostile list may have drawn must be bounded.
+//! They are drawn here and not by a crate, since the work that a hostile list can cause must be
+//! bounded.
 
 use std::{path::Path, sync::Arc};
 
 use crate::error::{Error, Result};
 
-/// Where a list says that the objects of an image are.
+/// The objects of an image, as given in a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outlines {
     /// The list that says so.
     pub list: Arc<Path>,
-    /// What it calls the image.
+    /// The name of the image in the list.
     pub image: String,
     /// Width and height of the image, if the list has them.
     pub size: Option<(u32, u32)>,
@@ -24,7 +25,7 @@ pub struct Outlines {
 pub struct Outline {
     /// The pixels it covers.
     pub shape: Shape,
-    /// Whether it is no object but an area with many, which is not scored.
+    /// Whether it is an area with many objects, which is not scored.
     pub is_crowd: bool,
 }
 
@@ -40,8 +41,8 @@ pub enum Shape {
     Runs((u32, u32), Vec<u32>),
 }
 
-/// Pixels that may be drawn for an image, beside some times its own number of pixels: far more than
-/// any annotator draws.
+/// Pixels that may be drawn for an image, plus a multiple of its own number of pixels: far more
+/// than annotators draw.
 const WORK: u64 = 1 << 26;
 const TIMES_COVERED: u64 = 256;
 /// A crossing of a line with a row is remembered and sorted, and costs as many pixels.
@@ -175,7 +176,7 @@ impl Shape {
     /// of five bits with the lowest first, each group a letter from `0` on.
     pub fn compressed_runs(size: (u32, u32), text: &str) -> Result<Self, &'static str> {
         const DAMAGED: &str = "the compressed run lengths are damaged";
-        // Of more bits than any image has pixels.
+        // More bits than any count of pixels needs.
         const BITS: u32 = 50;
         let mut counts: Vec<u64> = Vec::new();
         let (mut value, mut shift) = (0_i64, 0);

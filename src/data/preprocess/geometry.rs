@@ -1,4 +1,4 @@
-//! Where the pixels of an evaluated image went, what the network is shown of it, and the way back.
+//! Preprocessing of an image for evaluation, and how scores are brought back to its own pixels.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,12 @@ use rayon::prelude::*;
 use super::{Normalizer, Planes, Size, reflected_run, rescale, resize_align_corners, working_size};
 use crate::config::PreprocessConfig;
 
-/// How one image was enlarged and padded for evaluation, and how to undo it.
+/// How an image is resized and padded for evaluation, and how to undo that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EvalGeometry {
     /// The size of the image file; scores are wanted for these pixels.
     pub original: Size,
-    /// The size after its short side was brought to the required length, or within its limits.
+    /// The size after resizing, which brings the short side within its limits.
     pub upscaled: Size,
     /// The size of the network's input.
     pub padded: Size,
@@ -94,8 +94,8 @@ pub struct Window {
     pub height: usize,
 }
 
-/// What the network is shown of an image, through windows: the whole of it, at twelve bytes
-/// a pixel, need never exist.
+/// The network's input for an image, read window by window, so that the whole input, at twelve
+/// bytes a pixel, need not be in memory.
 #[derive(Debug)]
 pub struct InputView<'a> {
     image: Cow<'a, RgbImage>,

@@ -1,4 +1,4 @@
-//! The random numbers of CPython and NumPy, bit for bit.
+//! The random draws of CPython and NumPy, bit for bit.
 //!
 //! The published folds were drawn with Python's `random` and with NumPy's
 //! legacy generator. Both rest on the Mersenne Twister (Matsumoto and

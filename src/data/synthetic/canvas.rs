@@ -1,7 +1,7 @@
-//! Painting with a memory: each pixel knows how much of it is object.
+//! A canvas that keeps the object share of each pixel beside its colour.
 //!
-//! The object share is composited exactly like the colours. What is painted
-//! over an object therefore leaves the mask, and the mask is exact.
+//! The object share is composited exactly like the colours. So what is painted over an object is
+//! taken out of the mask, and the mask is exact.
 
 use image::{Rgb, RgbImage};
 

@@ -2,7 +2,7 @@
 
 use super::super::graph::{Attribute, Kind, Value};
 use crate::{
-    method::probe::UNDECIDED,
+    method::probe::MAX_CUT,
     stats::{BINS, CutRule, LEAST_SHARE, MOST_EVEN},
 };
 
@@ -35,7 +35,7 @@ pub(super) fn cut(scores: Value<'_>, rule: CutRule) -> Value<'_> {
 
     let best = found.op("ArgMin", &[], &[("axis", Attribute::Int(0))]).cast(Kind::Double);
     // The first cut is above the first bin.
-    let cut = (low + (best + 1.0) * width).clip(-UNDECIDED, UNDECIDED);
+    let cut = (low + (best + 1.0) * width).clip(-MAX_CUT, MAX_CUT);
     let exists = found.reduce("ReduceMin", &[0]).less(f64::INFINITY).and(varies);
     cut.kept(exists, 0.0).cast(Kind::Float).reshape(&[])
 }

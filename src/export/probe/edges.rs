@@ -1,7 +1,7 @@
 //! A map snapped to the edges of its image by a guided filter.
 
 use super::super::graph::{Attribute, Kind, Value};
-use crate::method::probe::edges::{CERTAIN, FLATNESS, ONE_COLOUR, RADIUS, ROUNDS, STRIDE};
+use crate::method::probe::edges::{FLATNESS, MIN_PROBABILITY, ONE_COLOUR, RADIUS, ROUNDS, STRIDE};
 
 /// Probabilities `[1, 1, h, w]` snapped to the edges of `[1, 3, H, W]`, as logarithms of odds on
 /// the grid of the colours.
@@ -11,11 +11,11 @@ pub(super) fn snap<'g>(images: Value<'g>, map: Value<'g>) -> Value<'g> {
     let colours = images.op("AveragePool", &[], &cells);
     let start = map.resize(colours.size(), "half_pixel");
     let flatness = flatness(colours);
-    let around = Surroundings::of(colours, flatness);
+    let around = LocalColours::of(colours, flatness);
     let snapped = (0..ROUNDS).fold(start, |map, _| guided(&around, map));
     // An image of one colour has no edges.
     let snapped = snapped.kept(flatness.greater(ONE_COLOUR), start);
-    let probability = snapped.clip(CERTAIN, 1.0 - CERTAIN);
+    let probability = snapped.clip(MIN_PROBABILITY, 1.0 - MIN_PROBABILITY);
     (probability / (1.0 - probability)).log()
 }
 
@@ -27,8 +27,8 @@ fn flatness(colours: Value<'_>) -> Value<'_> {
     variance.reduce("ReduceMean", &[1]) * FLATNESS
 }
 
-/// The colours around each cell, which are the same in every round.
-struct Surroundings<'g> {
+/// Statistics of the colours around each cell, which are the same in every round.
+struct LocalColours<'g> {
     /// I
     colours: [Value<'g>; 3],
     /// mean I
@@ -37,7 +37,7 @@ struct Surroundings<'g> {
     inverse: [[Value<'g>; 3]; 3],
 }
 
-impl<'g> Surroundings<'g> {
+impl<'g> LocalColours<'g> {
     fn of(colours: Value<'g>, flatness: Value<'g>) -> Self {
         let colours = [0, 1, 2].map(|channel| part(colours, channel));
         let [r, g, b] = colours;
@@ -57,8 +57,8 @@ impl<'g> Surroundings<'g> {
 }
 
 /// One round: around each cell the map is a linear function of the colours.
-fn guided<'g>(around: &Surroundings<'g>, map: Value<'g>) -> Value<'g> {
-    let Surroundings { colours: [r, g, b], means, inverse } = *around;
+fn guided<'g>(around: &LocalColours<'g>, map: Value<'g>) -> Value<'g> {
+    let LocalColours { colours: [r, g, b], means, inverse } = *around;
     let [products @ .., mean]: [Value<'g>; 4] = square_means(&[r * map, g * map, b * map, map]);
     let along: [Value<'g>; 3] =
         std::array::from_fn(|channel| products[channel] - means[channel] * mean);

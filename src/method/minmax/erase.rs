@@ -1,4 +1,4 @@
-//! Erasing a mask from an image, and what erased pixels become.
+//! Erasing the mask from an image, and the values that erased pixels are filled with.
 
 use burn::tensor::{Tensor, module::adaptive_avg_pool2d};
 
@@ -7,10 +7,10 @@ use crate::{
     model::{layers::tensor, mask::resize},
 };
 
-/// Side of the cells, in pixels, whose means a blurred image is made of.
+/// Side, in pixels, of the cells that an image is averaged over to blur it.
 const BLUR_CELL: usize = 32;
 
-/// What erased pixels become, by pixel; none if it is zero.
+/// The image that erased pixels are filled from; `None` if they become zero.
 ///
 /// `mean` is the mean colour of the normalized training images.
 /// Shapes: `images [B, 3, H, W]` → same.
@@ -30,7 +30,7 @@ pub fn fill(images: &Tensor<4>, rule: Fill, mean: [f32; 3]) -> Option<Tensor<4>>
     }
 }
 
-/// X ⊙ (1 − R): line 13 of Algorithm 1, and a filling where something was erased.
+/// X ⊙ (1 − R), line 13 of Algorithm 1, plus the filling ⊙ R if there is one.
 ///
 /// Shapes: `images`, `filling [B, 3, H, W]`, `mask [B, 1, H, W]`.
 pub fn erase(images: Tensor<4>, mask: Tensor<4>, filling: Option<Tensor<4>>) -> Tensor<4> {

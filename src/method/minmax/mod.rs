@@ -26,7 +26,7 @@ use crate::{
     model::{Branch, Model, Pass, Rules, layers::values, mask::foreground},
 };
 
-/// The method, to be trained and asked.
+/// The method.
 #[derive(Debug, Clone, Copy)]
 pub struct Minmax;
 
@@ -34,7 +34,7 @@ impl Learner for Minmax {
     type Network = Model;
     type Supervision = TrainLoader;
 
-    /// The defaults of all settings are what this method was published with.
+    /// The defaults are the published settings of this method.
     fn published(&self, _config: &mut Config) {}
 
     fn network(&self, config: &Config, classes: usize, device: &Device) -> Model {
@@ -67,7 +67,8 @@ impl Learner for Minmax {
         Learned { terms: losses, gradients, mistakes: mistakes as f64, localizer_passes }
     }
 
-    /// By the class only: the classifier's mistake, and the negative log-likelihood of both heads.
+    /// From the label only: the mistake of the classifier, and the negative log-likelihood of both
+    /// heads.
     fn validate(
         &self,
         model: &Model,
@@ -86,9 +87,10 @@ impl Learner for Minmax {
         }
     }
 
-    /// The localizer's mask and classes, and the classifier's of what the mask shows.
+    /// Mask and class probabilities of the localizer, and those of the classifier on the
+    /// foreground.
     ///
-    /// The mask weighs every class's map by its probability, so that no class need be given.
+    /// The mask is made of the maps of all classes, so that `class` is not used.
     fn localize(
         &self,
         model: &Model,

@@ -2,7 +2,7 @@
 //!
 //! The method's successor (Belharbi et al., *Deep interpretable classification and
 //! weakly-supervised segmentation of histology images via max-min uncertainty*, 2022)
-//! asks of the areas of foreground and background to be positive, by an extended log
+//! requires the areas of foreground and background to be positive, by an extended log
 //! barrier (Kervadec et al., *Constrained deep networks: Lagrangian optimization via
 //! log-barrier extensions*, 2019).
 
@@ -44,7 +44,7 @@ impl Barrier {
         if z <= self.knee() { -1.0 / (self.sharpness * z) } else { self.sharpness }
     }
 
-    /// What a mask costs that covers a share of its image: both areas must be positive.
+    /// The penalty of a mask that covers this share of its image, for both areas.
     pub fn of_share(&self, share: f64) -> f64 {
         self.penalty(-share) + self.penalty(share - 1.0)
     }

@@ -44,9 +44,9 @@ pub struct Step<'a> {
     pub images: Tensor<4>,
     /// y, one class index per image.
     pub labels: &'a [usize],
-    /// What is dropped of the sorted cells.
+    /// The dropout masks of the step.
     pub dropout: &'a Dropout,
-    /// u of this epoch; 0 before erasing starts.
+    /// u in this epoch; 0 before erasing starts.
     pub rounds: usize,
     /// Ψ of the batch.
     pub trust: Trust,
@@ -54,13 +54,13 @@ pub struct Step<'a> {
     pub mean_colour: [f32; 3],
     /// The size constraint of this epoch.
     pub size: Barrier,
-    /// Whether the backbone is frozen, its batch statistics included.
+    /// Whether the backbone is frozen, its running statistics included.
     pub frozen: bool,
-    /// What of the batch `images` are.
+    /// The part of the batch that `images` are.
     pub share: Share,
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug)]
 pub struct Outcome {
     /// The terms of Eq. 8, averaged over the samples of the batch: H(p, p̂ˢ) of the localizer
@@ -69,15 +69,15 @@ pub struct Outcome {
     pub losses: Terms,
     /// Gradient of the weighted loss, batch mean.
     pub gradients: GradientSum,
-    /// How many images the classifier got wrong on their foreground.
+    /// Number of images that the classifier misclassifies on their foreground.
     pub mistakes: usize,
-    /// How many images took part in each localizer pass.
+    /// Number of images in each localizer pass.
     pub localizer_passes: Vec<usize>,
     /// The accumulated masks R⁺⋆, `[B, 1, H, W]`.
     pub mask: Tensor<4>,
 }
 
-/// What the recursion has made of each image of the batch; `[1, …]` tensors, one per image.
+/// The state of the recursion for each image of the batch, as `[1, …]` tensors.
 struct Recursion {
     /// X⋆
     images: Vec<Tensor<4>>,
@@ -87,19 +87,19 @@ struct Recursion {
 
 /// One localizer pass over the images that have not stopped.
 struct LocalizerPass {
-    /// Their places in the batch.
+    /// Their indices in the batch.
     active: Vec<usize>,
     /// Ψ of each.
     trust: Vec<f32>,
-    /// What of all ranks' images they are.
+    /// The part that they are of the images of all ranks.
     share: Share,
 }
 
-/// A loss of the classifier on one part of the images.
+/// A loss of the classifier, on the foregrounds or on the backgrounds.
 struct PartLoss {
     /// Sum over the batch.
     sum: f64,
-    /// Gradient of the weighted batch mean by the mask; none where the mask is detached.
+    /// Gradient of the weighted batch mean by the mask; `None` if the mask is detached.
     mask_gradient: Option<Tensor<4>>,
 }
 
@@ -119,22 +119,22 @@ impl Step<'_> {
                 break;
             }
             // L8: forward X⋆ in M.
-            let shown = shown(&active);
-            let labels = self.labels_of(&shown);
-            let response = self.localize(&recursion, &shown, self.localizer_statistics(t, share));
+            let passed = images_of_pass(&active);
+            let labels = self.labels_of(&passed);
+            let response = self.localize(&recursion, &passed, self.localizer_statistics(t, share));
             // L9: H_t (Eq. 7), Ψ(t) (Eq. 11, 12) and R⁺ᵗ (Eq. 9).
             let mut predictions = sample_predictions(response.scores.clone(), &labels);
             predictions.truncate(active.len());
             localizer_loss += predictions.iter().map(|p| f64::from(p.loss)).sum::<f64>();
             let trust = if self.rounds == 0 {
-                // Without erasing there is no recursion to trust: the mask counts as it is.
+                // Without erasing there is no recursion, and the mask is used without trust.
                 vec![1.0; active.len()]
             } else {
                 self.trust.coefficients(&active, &predictions)
             };
             let pass = LocalizerPass { active, trust, share };
             let mask = response.detached().mask(self.size(), &self.rules());
-            // L10, L11, L13; L15 is Ψ = 0, by which a sample stops being active.
+            // L10, L11, L13; L15 is Ψ = 0, with which a sample is no longer active.
             self.accumulate_and_erase(&mut recursion, &pass, mask);
             // L12, also for samples that stop in this pass: see `docs/method.md` §6.
             if detached {
@@ -153,7 +153,7 @@ impl Step<'_> {
             self.replay(&passes, &mask, &mask_gradient, &mut gradients);
         }
 
-        // L23, of the reported losses; gradients were divided as they were found.
+        // L23, of the reported losses; gradients were divided as they were computed.
         let batch = self.share.all as f64;
         let seen: usize = passes.iter().map(|pass| pass.share.all).sum();
         let localizer_passes = passes.iter().map(|pass| pass.active.len()).collect();
@@ -165,7 +165,7 @@ impl Step<'_> {
         Outcome { losses, gradients, mistakes, localizer_passes, mask }
     }
 
-    /// L4 and L5: every mask is empty, every image intact.
+    /// L4 and L5: all masks are empty, all images intact.
     fn start(&self) -> Recursion {
         let images = each(&self.images);
         let empty = |image: &Tensor<4>| image.clone().slice([0..1, 0..1]).zeros_like();
@@ -202,7 +202,8 @@ impl Step<'_> {
         }
     }
 
-    /// H(p, p̂ˢ), Eq. 7, weighted: the mean over the *batch*, stopped samples included.
+    /// H(p, p̂ˢ), Eq. 7, weighted: the sum over active samples divided by the size of the whole
+    /// batch.
     fn localizer_loss(&self, response: &Response, labels: &[usize]) -> Tensor<1> {
         let share = self.config.loss.localizer / self.share.all as f64;
         cross_entropy(response.scores.clone(), labels).sum() * share
@@ -227,7 +228,7 @@ impl Step<'_> {
     fn background_loss(&self, mask: &Tensor<4>, sum: &mut GradientSum) -> PartLoss {
         let pass = match self.config.model.statistics {
             Statistics::All => Pass::Train(Branch::Whole, self.share),
-            // Prediction never passes a background.
+            // Backgrounds are never passed in prediction.
             Statistics::Localizer | Statistics::Separate => Pass::TrainOnly(self.share),
         };
         let (scores, mask) = self.classify(background, mask, pass);
@@ -235,8 +236,8 @@ impl Step<'_> {
         self.backward(losses, self.config.loss.background, &mask, sum)
     }
 
-    /// L19: the scores of the classifier, and the mask as a leaf of their graph, which a backward
-    /// pass consumes.
+    /// L19: the scores of the classifier, and the mask as a leaf of their graph, so that its
+    /// gradient can be read after the backward pass.
     fn classify(
         &self,
         part: fn(Tensor<4>, Tensor<4>) -> Tensor<4>,
@@ -247,7 +248,7 @@ impl Step<'_> {
         let mask = mask.clone().autodiff().set_require_grad(through);
         let images = part(self.images.clone().autodiff(), mask.clone());
         let keep = self.dropout.classifier.as_deref();
-        (self.model.classify(images, self.pass(pass), &self.rules(), keep).scores, mask)
+        (self.model.classify(images, self.unless_frozen(pass), &self.rules(), keep).scores, mask)
     }
 
     /// L20 and L21: differentiates a loss of the classifier, given for each sample.
@@ -266,8 +267,8 @@ impl Step<'_> {
         PartLoss { sum: f64::from(sum), mask_gradient }
     }
 
-    /// The gradient of what masks cost by their area, `[B, 1, 1, 1]`: the same for every pixel, as
-    /// each adds as much to the share of the image that is covered.
+    /// The gradient of the area terms (`loss.area` and `loss.size`) by the mask, `[B, 1, 1, 1]`:
+    /// the same for every pixel of an image.
     fn area_gradient(&self, mask: &Tensor<4>) -> Tensor<4> {
         let [mine, _, height, width] = mask.dims();
         let (batch, pixels) = (self.share.all as f64, (height * width) as f64);
@@ -280,15 +281,16 @@ impl Step<'_> {
         tensor(slopes.collect(), [mine, 1, 1, 1], &mask.device())
     }
 
-    /// Which running statistics a localizer pass moves.
+    /// Which running statistics a localizer pass updates.
     fn localizer_statistics(&self, t: usize, share: Share) -> Pass {
-        self.pass(match self.config.model.statistics {
+        self.unless_frozen(match self.config.model.statistics {
             Statistics::Localizer | Statistics::Separate if t > 0 => Pass::TrainOnly(share),
             _ => Pass::Train(Branch::Whole, share),
         })
     }
 
-    fn pass(&self, pass: Pass) -> Pass {
+    /// The pass itself, or its frozen form while the backbone is frozen.
+    fn unless_frozen(&self, pass: Pass) -> Pass {
         if self.frozen { pass.frozen() } else { pass }
     }
 
@@ -306,9 +308,9 @@ impl Step<'_> {
     }
 }
 
-/// The images that a localizer pass is given: where none is active, one that does not count, since
-/// other ranks may have some left.
-fn shown(active: &[usize]) -> Vec<usize> {
+/// The images that are passed through the localizer. If none is active on this rank, one that does
+/// not count is passed, since other ranks may have active ones and batch norm needs every rank.
+fn images_of_pass(active: &[usize]) -> Vec<usize> {
     if active.is_empty() { vec![0] } else { active.to_vec() }
 }
 

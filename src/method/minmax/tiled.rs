@@ -1,4 +1,4 @@
-//! Class and mask of an image of any size, window by window.
+//! Class probabilities and mask of an image of any size, window by window.
 
 use burn::tensor::{Device, activation::softmax};
 use rayon::prelude::*;
@@ -19,8 +19,8 @@ use crate::{
     },
 };
 
-/// What [`Minmax`](super::Minmax) says of an image, for one too large to be held; scores are at the
-/// image's own size.
+/// The output of [`Minmax`](super::Minmax) for an image whose input is too large to be held, with
+/// scores at the size of the image.
 pub(super) fn localize_tiled(
     model: &Model,
     config: &Config,
@@ -42,8 +42,8 @@ pub(super) fn localize_tiled(
         values(model.localize(images, Pass::Evaluate(Branch::Whole), &rules, None).maps)
     });
     let localizer = probabilities(&maps, &rules, device);
-    let shown = evidence(&maps, &localizer, config.evidence());
-    let mask = SoftMask::new(shown, maps.grid, size, &rules.mask());
+    let evidence = evidence(&maps, &localizer, config.evidence());
+    let mask = SoftMask::new(evidence, maps.grid, size, &rules.mask());
 
     let classifier_size = rules.classifier_size(size);
     let classified = assemble(classifier_size, stride, model.classes(), tiling, |window| {
@@ -67,8 +67,8 @@ fn probabilities(maps: &ClassMaps, rules: &Rules<'_>, device: &Device) -> Vec<f3
     values(softmax(tensor(scores, [1, classes], device), 1))
 }
 
-/// What the maps together say of each place, one map at a time:
-/// [`mask::evidence`](crate::model::mask::evidence) for large ones.
+/// The evidence T of each cell, as [`mask::evidence`](crate::model::mask::evidence), but with one
+/// map in memory at a time.
 fn evidence(maps: &ClassMaps, belief: &[f32], kind: Evidence) -> Vec<f32> {
     let classes = belief.len();
     let kind = kind.of(classes);
@@ -95,7 +95,7 @@ fn evidence(maps: &ClassMaps, belief: &[f32], kind: Evidence) -> Vec<f32> {
     spread
 }
 
-/// A window of what the mask shows of the input, once that is resized to `size`.
+/// A window of the foreground, which is the input times the mask, resized to `size`.
 ///
 /// Shapes: `[3, height, width]` of the window.
 fn foreground(

@@ -1,8 +1,8 @@
 //! Trust coefficients Ψ of recursive erasing.
 //!
 //! A localizer trained from image labels settles on the single most discriminative
-//! region. Each round erases what was found so far and localizes again; its mask is
-//! accumulated as far as it can be trusted.
+//! region. Each round erases what was found so far and localizes again; its mask is weighted by
+//! its trust coefficient and accumulated.
 //!
 //! ```text
 //!            ┌──────────── × (1 − mask) ◀───────────┐
@@ -10,14 +10,14 @@
 //! image ─▶ erased ─▶ localize ─▶ × trust ─▶ max ─▶ mask ─▶ foreground
 //! ```
 //!
-//! Plain floats: the tensors are in `step.rs`.
+//! Everything here is plain floats; `step.rs` has the tensors.
 //!
 //! Two invariants, both tested below: trust is in `[0, 1]`, and a sample that has
 //! stopped never takes part again.
 
 use crate::{config::Semantics, method::losses::SamplePrediction};
 
-/// The trust in the masks of successive rounds, for each sample of a batch.
+/// Computes the trust coefficients of successive rounds for the samples of a batch.
 #[derive(Debug)]
 pub struct Trust {
     sigma: f64,
@@ -43,12 +43,14 @@ impl Trust {
         Self { sigma, semantics, unconditional: false, round: 0, samples: vec![sample; batch] }
     }
 
-    /// Trusts every sample in every round whatever is predicted, which costs the most: for benchmarks.
+    /// Trusts every sample in every round, whatever is predicted: the most costly case, for
+    /// benchmarks.
     pub fn unconditional(batch: usize, sigma: f64) -> Self {
         Self { unconditional: true, ..Self::new(batch, sigma, Semantics::Pinpoint) }
     }
 
-    /// Localizer passes of `rounds` erasings: t = 0 to u, of which t = 0 sees the intact image.
+    /// Number of localizer passes for `rounds` erasings: t = 0 to u, of which t = 0 is given the
+    /// intact image.
     ///
     /// The published code stops one pass earlier and never uses what it erased last.
     pub fn passes(rounds: usize, semantics: Semantics) -> usize {
@@ -58,7 +60,7 @@ impl Trust {
         }
     }
 
-    /// The samples that take part in the next round, none when it is over.
+    /// The samples that take part in the next round; none if all have stopped.
     ///
     /// Those that have stopped leave the batch, and nothing is computed for them;
     /// the published code keeps them in it until the last one stops.
@@ -95,10 +97,10 @@ impl Trust {
             if first {
                 sample.first_loss = prediction.loss;
             }
-            let certain = prediction.loss <= sample.first_loss;
-            let stays = certain || self.semantics == Semantics::Reference;
+            let no_worse = prediction.loss <= sample.first_loss;
+            let stays = no_worse || self.semantics == Semantics::Reference;
             sample.stopped |= !prediction.correct || !stays;
-            if certain && !sample.stopped { prediction.confidence * decay } else { 0.0 }
+            if no_worse && !sample.stopped { prediction.confidence * decay } else { 0.0 }
         };
         active.iter().zip(predictions).map(psi).collect()
     }

@@ -8,16 +8,16 @@ const EPSILON: f32 = 1e-8;
 
 #[derive(Debug, Clone)]
 pub(super) struct AdamW {
-    rate: f32,
-    decay: f32,
+    learning_rate: f32,
+    weight_decay: f32,
     steps: i32,
-    /// Mean of the gradient, and of its square, for each weight.
+    /// Running mean of the gradient, and of its square, for each weight.
     moments: Vec<[f32; 2]>,
 }
 
 impl AdamW {
-    pub(super) fn new(weights: usize, rate: f32, decay: f32) -> Self {
-        Self { rate, decay, steps: 0, moments: vec![[0.0; 2]; weights] }
+    pub(super) fn new(weights: usize, learning_rate: f32, weight_decay: f32) -> Self {
+        Self { learning_rate, weight_decay, steps: 0, moments: vec![[0.0; 2]; weights] }
     }
 
     pub(super) fn update(&mut self, weights: &mut [f32], gradient: &[f32]) {
@@ -29,8 +29,8 @@ impl AdamW {
         {
             *mean = BETA1 * *mean + (1.0 - BETA1) * gradient;
             *square = BETA2 * *square + (1.0 - BETA2) * gradient * gradient;
-            *weight -= self.rate * self.decay * *weight;
-            *weight -= self.rate / first * *mean / (square.sqrt() / second + EPSILON);
+            *weight -= self.learning_rate * self.weight_decay * *weight;
+            *weight -= self.learning_rate / first * *mean / (square.sqrt() / second + EPSILON);
         }
     }
 }

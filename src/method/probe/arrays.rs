@@ -6,7 +6,7 @@ use burn::tensor::Device;
 use nalgebra::{DMatrix, DVector};
 
 use super::{
-    class_head::{ClassHead, Sees},
+    class_head::{ClassHead, ClassInput},
     heads::MaskHeads,
     mlp::Mlp,
     model::{Probe, backbone},
@@ -23,19 +23,19 @@ use crate::{
     stats::{CutRule, LinearClassifier},
 };
 
-/// What the names of all tensors of the heads begin with.
+/// Prefix of the names of all tensors of the heads.
 const PREFIX: &str = "probe.";
-/// 1 where the class head sees the image through its mask, and 0 where it sees all of it.
+/// 1 if the class head is given the image through its mask, 0 if it is given the whole image.
 pub(crate) const MASKED: &str = "classifier.masked";
 
-/// The rule by which scores are cut; older runs have no α.
+/// The rule by which scores are cut. Older runs have no α.
 pub(crate) const BETA: &str = "beta";
 pub(crate) const ALPHA: &str = "alpha";
 
 impl Probe {
     /// Every tensor by name: the backbone as torchvision names it, the heads as `probe.…`.
     pub(crate) fn to_arrays(&self) -> Arrays {
-        let ClassHead { classifier, sees } = &self.class_head;
+        let ClassHead { classifier, input } = &self.class_head;
         let mut layers = vec![
             ("projection".to_owned(), &self.projection.matrix, &self.projection.offset),
             ("classifier".to_owned(), &classifier.weights, &classifier.intercepts),
@@ -55,14 +55,14 @@ impl Probe {
             put(&format!("{name}.weight"), shape, weight.transpose().data.into());
             put(&format!("{name}.bias"), vec![bias.len()], bias.as_slice().to_vec());
         }
-        put(MASKED, vec![1], vec![f32::from(u8::from(*sees == Sees::Foreground))]);
+        put(MASKED, vec![1], vec![f32::from(u8::from(*input == ClassInput::Foreground))]);
         let CutRule { beta, alpha } = self.mask_heads.cut_rule;
         put(BETA, vec![1], vec![beta as f32]);
         put(ALPHA, vec![1], vec![alpha as f32]);
         arrays
     }
 
-    /// Puts a probe for `classes` classes together from what [`Self::to_arrays`] gave.
+    /// A probe for `classes` classes from the tensors of [`Self::to_arrays`].
     pub(crate) fn from_arrays(
         arrays: Arrays,
         path: &Path,
@@ -95,7 +95,7 @@ impl Probe {
                 parts.layer(&format!("{name}.output"), Some(1), hidden.nrows())?;
             students.push(Mlp { hidden, hidden_bias, output, output_bias });
         }
-        // A mean of each channel, and one of its highest values.
+        // Two numbers per channel: its mean, and the mean of its highest values.
         let class_width = 2 * width(&config.probe.class_stages);
         let (weights, intercepts) = parts.layer("classifier", Some(classes), class_width)?;
         let beta = parts.share(BETA)?;
@@ -104,29 +104,29 @@ impl Probe {
             false => CutRule::halfway(beta),
         };
         let classifier = LinearClassifier { weights, intercepts };
-        // Class heads of older runs always see the whole image.
+        // Class heads of older runs are always given the whole image.
         let is_masked = parts.has(MASKED) && parts.vector(MASKED, 1)?[0] > 0.5;
-        let sees = if is_masked { Sees::Foreground } else { Sees::Image };
+        let input = if is_masked { ClassInput::Foreground } else { ClassInput::Image };
         Ok(Self {
             backbone,
             projection: Projection { matrix, offset },
             mask_heads: MaskHeads { students, cut_rule },
-            class_head: ClassHead { classifier, sees },
+            class_head: ClassHead { classifier, input },
             config: config.clone(),
             device: device.clone(),
         })
     }
 }
 
-/// The tensors of the heads, taken one by one; none has a shape that nothing fits.
+/// The tensors of the heads, taken out one by one and checked for their shape.
 struct Parts<'a> {
     path: &'a Path,
     arrays: Arrays,
 }
 
 impl Parts<'_> {
-    /// Weights, outputs × inputs, and bias of a linear layer; of any number of outputs if none is
-    /// given.
+    /// Weights, outputs × inputs, and bias of a linear layer; without `outputs`, their number is
+    /// free.
     fn layer(
         &mut self,
         name: &str,
@@ -202,12 +202,12 @@ mod tests {
             matrix: DMatrix::from_fn(2, layer2 + layer3, |_, _| stream.normal() as f32),
             offset: DVector::zeros(2),
         };
-        let students = vec![Mlp::drawn([2, 3, 1], &mut stream)];
+        let students = vec![Mlp::random([2, 3, 1], &mut stream)];
         let classifier = LinearClassifier {
             weights: DMatrix::from_fn(5, 2 * (layer3 + layer4), |_, _| stream.normal() as f32),
             intercepts: DVector::zeros(5),
         };
-        let class_head = ClassHead { classifier, sees: Sees::Foreground };
+        let class_head = ClassHead { classifier, input: ClassInput::Foreground };
         let mask_heads = MaskHeads { students, cut_rule: CutRule { beta: 0.25, alpha: 0.125 } };
         let probe = Probe {
             backbone: network,
@@ -228,7 +228,7 @@ mod tests {
         arrays.remove("probe.classifier.masked").unwrap();
         arrays.remove("probe.alpha").unwrap();
         let older = back(&arrays);
-        assert_eq!(older.class_head.sees, Sees::Image);
+        assert_eq!(older.class_head.input, ClassInput::Image);
         assert_eq!(older.mask_heads.cut_rule, CutRule { beta: 0.25, alpha: 0.375 });
     }
 }

@@ -1,4 +1,4 @@
-//! The training images as the heads see them: a grid of feature vectors each, in half precision.
+//! What heads are trained on: a grid of feature vectors for each training image, in half precision.
 
 use half::f16;
 
@@ -8,15 +8,15 @@ use super::{
 };
 use crate::rng::Stream;
 
-/// Feature vectors of one image, on a regular part of its grid.
+/// Feature vectors of one image, at evenly spaced cells of its grid.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ImageCells {
     pub(crate) map: StageMap<f16>,
-    /// How many cells apart those that are kept lie.
+    /// Distance between kept cells, in cells of the image's grid.
     pub(crate) spacing: usize,
 }
 
-/// What heads learn from: cells and labels, and nothing else.
+/// The cells and the label of each training image: all that heads learn from.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LabelledCells {
     /// Length of a feature vector.
@@ -47,10 +47,11 @@ impl LabelledCells {
         widen(vector, &mut cells[start..]);
     }
 
-    /// Fills `cells` with cells of an image, drawn with replacement if there are fewer.
+    /// Fills `cells` with random cells of an image.
     ///
-    /// Drawn without replacement they come in the order of the grid, from a random start and
-    /// evenly spaced, which costs no shuffle and leaves no part of the image out.
+    /// If the image has more cells, they are taken evenly spaced from a random start, which needs
+    /// no shuffle and covers the whole image. If it has fewer, all are taken, and random ones
+    /// again.
     pub(crate) fn draw(&self, image: usize, stream: &mut Stream, cells: &mut [f32]) {
         let image = &self.images[image];
         let (width, total) = (self.dimensions, image.count());
@@ -67,7 +68,7 @@ impl LabelledCells {
     }
 }
 
-/// How many cells apart the kept ones lie, so that at most `limit` of a grid are.
+/// The smallest distance between kept cells of a grid with which at most `limit` are kept.
 pub(super) fn spacing([rows, columns]: [usize; 2], limit: usize) -> usize {
     let kept = |step: usize| rows.div_ceil(step) * columns.div_ceil(step);
     (1..=rows.max(columns)).find(|&step| kept(step) <= limit.max(1)).unwrap_or(1)

@@ -1,19 +1,19 @@
-//! What the stages of the backbone say about a whole image, or about its foreground.
+//! The descriptor of an image or of its foreground, which classes are predicted from.
 //!
-//! The mean of each channel says what there is on average, and the mean of its highest twentieth
-//! what there is somewhere. Of the foreground, every cell counts as far as the mask shows it.
+//! It has the mean of each channel of some stages (what is there on average) and the mean of its
+//! highest twentieth (what is there somewhere). For the foreground, cells are weighted by the mask.
 
 use rayon::prelude::*;
 
 use super::features::{StageMap, StageMaps};
 use crate::config::Stage;
 
-/// One in so many cells is among the highest.
+/// One cell in this many is among the highest.
 pub(crate) const HIGHEST: usize = 20;
-/// Keeps a quotient finite.
+/// Keeps the mean under an empty mask finite.
 const NOTHING: f64 = 1e-30;
 
-/// The descriptor of an image whose parts are seen one after the other.
+/// Accumulates the descriptor of an image from its parts.
 #[derive(Debug)]
 pub(super) struct DescriptorPool {
     stages: Vec<Stage>,
@@ -26,19 +26,19 @@ pub(super) struct DescriptorPool {
 #[derive(Debug, Clone, Default)]
 struct Channel {
     sum: f64,
-    /// Cells, as far as they are shown.
-    shown: f64,
-    /// No more of the highest values than the whole image has.
+    /// Number of cells, or sum of the mask over them.
+    weight: f64,
+    /// The highest values so far, at most a twentieth of the cells of the whole image.
     highest: Vec<f32>,
 }
 
 impl DescriptorPool {
-    /// Pools some stages of an image of height and width `size`.
+    /// Starts the descriptor of an image of height and width `size`.
     pub(super) fn new(stages: &[Stage], size: [usize; 2]) -> Self {
         Self { stages: stages.to_vec(), pools: Vec::new(), size }
     }
 
-    /// Adds a part of the image, through the masks of that part if there are any.
+    /// Adds a part of the image, weighted by the masks of that part if there are any.
     pub(super) fn add(&mut self, part: &StageMaps, masks: Option<&StageMaps>) {
         for (index, (stage, map)) in part.of_stages(&self.stages).enumerate() {
             if self.pools.len() == index {
@@ -53,11 +53,11 @@ impl DescriptorPool {
         }
     }
 
-    /// Means and then highest values, stage by stage.
+    /// Stage by stage, the means and then the means of the highest values.
     pub(super) fn finish(self) -> Vec<f32> {
         let stages = self.pools.iter().flat_map(|channels| {
-            // A mask that shows nothing has a mean of 0.
-            let means = channels.iter().map(|pool| (pool.sum / pool.shown.max(NOTHING)) as f32);
+            // Under an empty mask the mean is 0.
+            let means = channels.iter().map(|pool| (pool.sum / pool.weight.max(NOTHING)) as f32);
             means.chain(channels.iter().map(Channel::mean_of_highest))
         });
         stages.collect()
@@ -70,11 +70,11 @@ impl Channel {
         let before = self.highest.len();
         match mask {
             None => {
-                self.shown += (map.grid[0] * map.grid[1]) as f64;
+                self.weight += (map.grid[0] * map.grid[1]) as f64;
                 self.highest.extend(values);
             }
             Some(mask) => {
-                self.shown += mask.iter().map(|&share| f64::from(share)).sum::<f64>();
+                self.weight += mask.iter().map(|&share| f64::from(share)).sum::<f64>();
                 self.highest.extend(values.zip(mask).map(|(value, share)| value * share));
             }
         }
@@ -91,7 +91,7 @@ impl Channel {
     }
 }
 
-/// The descriptor of an image that is seen at once, through its masks if there are any.
+/// The descriptor of a whole image, weighted by its masks if there are any.
 pub(super) fn descriptor(
     maps: &StageMaps,
     stages: &[Stage],
@@ -102,7 +102,7 @@ pub(super) fn descriptor(
     pool.finish()
 }
 
-/// A mask on any grid, brought to those of some stages.
+/// A mask resized to the grids of some stages.
 pub(super) fn masks(
     mask: &StageMap,
     grids: impl Iterator<Item = (Stage, [usize; 2])>,

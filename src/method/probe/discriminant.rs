@@ -1,16 +1,16 @@
-//! A map sharpened by the image itself.
+//! A map sharpened by the linear discriminant of its own image.
 //!
-//! Heads know what foreground looks like on average; in one image it may be told from its
-//! background more sharply. So the map is taken as a guess p of the foreground, and the linear
-//! discriminant of that image's own cells is fitted to it (Fisher, 1936):
+//! Heads know what foreground looks like on average; within one image it may differ from the
+//! background more sharply. So the map is taken as a guess p of the foreground, and a linear
+//! discriminant is fitted to it on the cells of that image (Fisher, 1936):
 //!
 //! ```text
 //! m⁺, m⁻ = means of f weighted by p and 1 − p,   C = covariance within both sides, + 3 I
 //! d(x) = (f(x) − (m⁺ + m⁻)/2) · C⁻¹(m⁺ − m⁻)
 //! ```
 //!
-//! d is the logarithm of the odds of the two sides, were they Gaussian with one covariance and
-//! of one size.
+//! d is the log-odds of foreground if both sides are Gaussian with the same covariance and equally
+//! large.
 
 use nalgebra::{DMatrix, DMatrixView, DVector};
 
@@ -20,33 +20,33 @@ use super::{
 };
 use crate::stats::{CutRule, cut};
 
-/// How sharply the map of a teacher is cut, in spreads of the map.
+/// Steepness of the guess around the cut of a teacher's map, which has spread 1.
 const SHARPNESS: f32 = 4.0;
-/// A guess is never quite certain.
-pub(crate) const DOUBT: f32 = 1e-3;
-/// Added to the covariance within the sides: features are white over all images, not in each.
+/// Guesses are kept this far away from 0 and 1.
+pub(crate) const GUESS_MARGIN: f32 = 1e-3;
+/// Added to the diagonal of the covariance: features are whitened over all images, not within each.
 pub(crate) const RIDGE: f32 = 3.0;
 
-/// Cells that are summed up before they are added to the others.
+/// Cells whose sums are formed apart before they are added to the total.
 const BLOCK: usize = 4096;
 
 /// Features of one image on a grid, `[rows, columns, dimensions]`, and how maps are smoothed.
 #[derive(Debug)]
-pub(super) struct Features {
+pub(super) struct CellFeatures {
     pub(super) cells: Vec<f32>,
     pub(super) grid: [usize; 2],
     /// Spread of the smoothing Gaussian, in cells of this grid.
     pub(super) sigma: f64,
 }
 
-impl Features {
+impl CellFeatures {
     pub(super) fn smooth(&self, map: &[f32]) -> Vec<f32> {
         smooth(map, self.grid, self.sigma)
     }
 
-    /// A teacher's map, sharpened in so many rounds; the sides are those of [`cut`].
+    /// A teacher's map, sharpened in so many rounds, each starting from its [`cut`].
     ///
-    /// A constant map becomes zero: there is no guess to start from.
+    /// A constant map becomes zero, as it has no cut to start from.
     pub(super) fn sharpen(&self, map: &[f32], rule: CutRule, rounds: usize) -> Vec<f32> {
         let mut map = standardized(map);
         for _ in 0..rounds {
@@ -59,25 +59,27 @@ impl Features {
         map
     }
 
-    /// The logits of students, mixed with a `share` of what the image itself makes of them.
-    pub(super) fn settle(&self, logits: &[f32], share: f32) -> Vec<f32> {
-        let guess: Vec<f32> =
-            logits.iter().map(|&logit| sigmoid(logit).clamp(DOUBT, 1.0 - DOUBT)).collect();
+    /// The logits of students, mixed with a `share` of the image's own discriminant.
+    pub(super) fn mix_with_discriminant(&self, logits: &[f32], share: f32) -> Vec<f32> {
+        let guess: Vec<f32> = logits
+            .iter()
+            .map(|&logit| sigmoid(logit).clamp(GUESS_MARGIN, 1.0 - GUESS_MARGIN))
+            .collect();
         let own = self.smooth(&self.log_odds(&guess));
-        let mut settled = vec![0.0; logits.len()];
-        add_scaled(&mut settled, 1.0 - share, logits);
-        add_scaled(&mut settled, share, &own);
-        settled
+        let mut mixed = vec![0.0; logits.len()];
+        add_scaled(&mut mixed, 1.0 - share, logits);
+        add_scaled(&mut mixed, share, &own);
+        mixed
     }
 
-    /// The discriminant of a guessed foreground, for each cell.
+    /// The discriminant d of each cell, fitted to a guessed foreground.
     fn log_odds(&self, guess: &[f32]) -> Vec<f32> {
         let dimensions = self.cells.len() / guess.len();
         let inside: f32 = guess.iter().sum();
         let outside = guess.len() as f32 - inside;
         let (mut foreground, mut background) = (vec![0.0; dimensions], vec![0.0; dimensions]);
         let mut within = DMatrix::zeros(dimensions, dimensions);
-        // In blocks, so that large images need no second copy and sums stay short.
+        // In blocks, so that large images need no second copy and rounding errors stay small.
         for (cells, guess) in self.cells.chunks(BLOCK * dimensions).zip(guess.chunks(BLOCK)) {
             let (mut inner, mut outer) = (vec![0.0; dimensions], vec![0.0; dimensions]);
             for (cell, &share) in cells.chunks_exact(dimensions).zip(guess) {
@@ -87,11 +89,11 @@ impl Features {
             add_scaled(&mut foreground, 1.0 / inside, &inner);
             add_scaled(&mut background, 1.0 / outside, &outer);
             let block = DMatrixView::from_slice(cells, dimensions, guess.len());
-            let turned =
+            let transposed =
                 DMatrixView::from_slice_with_strides(cells, guess.len(), dimensions, dimensions, 1);
-            within += block * turned;
+            within += block * transposed;
         }
-        // Σ f fᵀ less what the two means explain is what is spread within the sides.
+        // Σ f fᵀ less the share of the two means is the scatter within the sides.
         for (mean, weight) in [(&foreground, inside), (&background, outside)] {
             let mean = DVector::from_column_slice(mean);
             within.ger(-weight, &mean, &mean, 1.0);
@@ -100,10 +102,10 @@ impl Features {
         for dimension in 0..dimensions {
             within[(dimension, dimension)] += RIDGE;
         }
-        let apart = DVector::from_fn(dimensions, |i, _| foreground[i] - background[i]);
-        // Rounding cannot outweigh the ridge; only a feature that is no number can.
+        let difference = DVector::from_fn(dimensions, |i, _| foreground[i] - background[i]);
+        // The ridge outweighs rounding errors: only features that are not finite have no factor.
         let Some(solver) = within.cholesky() else { return vec![0.0; guess.len()] };
-        let direction = solver.solve(&apart);
+        let direction = solver.solve(&difference);
         add_scaled(&mut foreground, 1.0, &background);
         let middle = 0.5 * dot(&foreground, direction.as_slice());
         let cells = self.cells.chunks_exact(dimensions);
@@ -111,7 +113,7 @@ impl Features {
     }
 }
 
-/// Mean 0 and spread 1; zeros if the map is constant.
+/// The map with mean 0 and spread 1; zeros if it is constant.
 pub(super) fn standardized(map: &[f32]) -> Vec<f32> {
     let count = map.len().max(1) as f64;
     let mean = map.iter().map(|&value| f64::from(value)).sum::<f64>() / count;
@@ -138,8 +140,8 @@ mod tests {
         (map, cells.collect())
     }
 
-    fn features(cells: Vec<f32>) -> Features {
-        Features { cells, grid: [20, 20], sigma: 0.0 }
+    fn features(cells: Vec<f32>) -> CellFeatures {
+        CellFeatures { cells, grid: [20, 20], sigma: 0.0 }
     }
 
     fn wrong(map: &[f32]) -> usize {
@@ -153,29 +155,32 @@ mod tests {
         let sharper = features.sharpen(&map, OTSU, 2);
         assert!(wrong(&map) > 80 && wrong(&sharper) < 40, "{} {}", wrong(&map), wrong(&sharper));
         // The more the image itself decides, the less of the noise is left.
-        let settled = |share| wrong(&features.settle(&map, share));
-        assert_eq!(settled(0.0), wrong(&map));
-        assert!(settled(0.7) < settled(0.0) && settled(1.0) < settled(0.7), "{}", settled(0.7));
+        let mixed = |share| wrong(&features.mix_with_discriminant(&map, share));
+        assert_eq!(mixed(0.0), wrong(&map));
+        assert!(mixed(0.7) < mixed(0.0) && mixed(1.0) < mixed(0.7), "{}", mixed(0.7));
     }
 
     #[test]
-    fn opposite_logits_settle_to_the_opposite() {
+    fn opposite_logits_give_the_opposite() {
         let (map, cells) = noisy();
         let opposite: Vec<f32> = map.iter().map(|value| -value).collect();
         let features = features(cells);
-        let (one, other) = (features.settle(&map, 0.7), features.settle(&opposite, 0.7));
+        let (one, other) = (
+            features.mix_with_discriminant(&map, 0.7),
+            features.mix_with_discriminant(&opposite, 0.7),
+        );
         assert!(one.iter().zip(&other).all(|(a, b)| (a + b).abs() < 1e-3));
     }
 
     #[test]
     fn a_constant_map_says_nothing() {
-        let features = Features { cells: vec![1.0, 2.0, 3.0, 4.0], grid: [2, 2], sigma: 1.0 };
+        let features = CellFeatures { cells: vec![1.0, 2.0, 3.0, 4.0], grid: [2, 2], sigma: 1.0 };
         assert_eq!(features.sharpen(&[3.0; 4], OTSU, 2), [0.0; 4]);
     }
 
     #[test]
     fn one_dimension_is_divided_by_hand() {
-        let features = Features { cells: vec![2.0, 2.0, -2.0, -2.0], grid: [1, 4], sigma: 0.0 };
+        let features = CellFeatures { cells: vec![2.0, 2.0, -2.0, -2.0], grid: [1, 4], sigma: 0.0 };
         // Means ±1.6 of guesses 0.9 and 0.1; 4 − 1.6² = 1.44 within: direction 3.2/4.44.
         let found = features.log_odds(&[0.9, 0.9, 0.1, 0.1]);
         let expected = 2.0 * 3.2 / 4.44;

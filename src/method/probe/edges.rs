@@ -1,15 +1,15 @@
 //! A map snapped to the edges of its image, on a grid of a cell every 4 pixels.
 //!
-//! Features see far, so that a map ends some way beyond its object. The colours know where the
-//! object ends, though not which side is which: around each cell the map p is taken as a linear
-//! function of the colours I (He, Sun and Tang, *Guided image filtering*, 2013),
+//! Features have large receptive fields, so that a map ends some way beyond its object. Colours
+//! change where the object ends: around each cell the map p is fitted by a linear function of the
+//! colours I (He, Sun and Tang, *Guided image filtering*, 2013),
 //!
 //! ```text
 //! a = (cov(I) + ε)⁻¹ cov(I, p),   b = mean p − a·mean I,   q = mean a · I + mean b
 //! ```
 //!
-//! with means over small squares. ε is a share of how much the colours of the whole image vary, so
-//! that brightness and contrast change nothing. Where colours say nothing p is only smoothed.
+//! with means over small squares. ε is a share of the variance of the colours in the whole image,
+//! so that brightness and contrast change nothing. Where colours are constant p is only smoothed.
 
 use std::ops::Range;
 
@@ -24,14 +24,14 @@ pub(crate) const STRIDE: usize = 4;
 pub(crate) const RADIUS: usize = 3;
 /// ε as a share of the mean variance of the colours.
 pub(crate) const FLATNESS: f32 = 0.01;
-/// Times that the map is snapped.
+/// How often the filter is applied.
 pub(crate) const ROUNDS: usize = 8;
 /// Rows that are computed together, so that a large image needs little memory beside its map.
 const BAND: usize = 64;
-/// Below this the image has one colour.
+/// The image counts as one colour if ε is not above this.
 pub(crate) const ONE_COLOUR: f32 = 1e-6;
 /// Probabilities are never closer to 0 and 1, so that their odds are finite.
-pub(crate) const CERTAIN: f32 = 1e-4;
+pub(crate) const MIN_PROBABILITY: f32 = 1e-4;
 
 /// The colours of an image, cell by cell.
 #[derive(Debug)]
@@ -42,14 +42,15 @@ pub(super) struct Colours {
 }
 
 impl Colours {
-    /// Of an image of height and width `size`, none of which was seen yet.
+    /// Black, for an image of height and width `size` whose pixels are yet to be
+    /// [added](Self::add).
     pub(super) fn new(size: [usize; 2]) -> Self {
         let grid = size.map(|side| side.div_ceil(STRIDE));
         Self { grid, values: vec![0.0; grid[0] * grid[1] * 3] }
     }
 
-    /// Takes the pixels of a window `[3, height, width]` whose corner is at `corner`, as far as
-    /// they lie in some of its rows and columns, which start at cells.
+    /// Adds the pixels of a window `[3, height, width]` that lies at `corner` of the image; of its
+    /// rows and columns only those in `inner`, which must start at borders of cells.
     pub(super) fn add(
         &mut self,
         window: &[f32],
@@ -71,13 +72,12 @@ impl Colours {
         }
     }
 
-    /// Brings a map of probabilities on another grid to the grid of the colours, and snaps it to
-    /// their edges.
+    /// Resizes a map of probabilities to the grid of the colours, and snaps it to their edges.
     pub(super) fn snap(&self, map: &StageMap) -> StageMap {
         let mut map = map.resized(self.grid);
         let flatness = FLATNESS * self.variance();
         if flatness > ONE_COLOUR {
-            let around = self.surroundings(flatness);
+            let around = self.local_colours(flatness);
             for _ in 0..ROUNDS {
                 map.values = self.guided(&around, &map.values);
             }
@@ -85,7 +85,7 @@ impl Colours {
         map
     }
 
-    /// The mean over channels of how much they vary.
+    /// The variance of each channel, averaged over the channels.
     fn variance(&self) -> f32 {
         let count = (self.values.len() / 3).max(1) as f64;
         let (mut sums, mut squares) = ([0.0_f64; 3], [0.0_f64; 3]);
@@ -100,34 +100,34 @@ impl Colours {
         ((0..3).map(variance).sum::<f64>() / 3.0) as f32
     }
 
-    fn surroundings(&self, flatness: f32) -> Vec<Surroundings> {
-        self.by_bands(RADIUS, |cells, grid| surroundings(self.of(&cells), grid, flatness))
+    fn local_colours(&self, flatness: f32) -> Vec<LocalColours> {
+        self.by_bands(RADIUS, |cells, grid| local_colours(self.colours_of(&cells), grid, flatness))
     }
 
-    /// One round.
-    fn guided(&self, around: &[Surroundings], map: &[f32]) -> Vec<f32> {
+    /// Applies the filter once.
+    fn guided(&self, around: &[LocalColours], map: &[f32]) -> Vec<f32> {
         // Means of means reach two radii beyond a band.
         self.by_bands(2 * RADIUS, |cells, grid| {
-            guided(self.of(&cells), &around[cells.clone()], &map[cells], grid)
+            guided(self.colours_of(&cells), &around[cells.clone()], &map[cells], grid)
         })
     }
 
-    fn of(&self, cells: &Range<usize>) -> &[f32] {
+    fn colours_of(&self, cells: &Range<usize>) -> &[f32] {
         &self.values[3 * cells.start..3 * cells.end]
     }
 
-    /// What is computed for the cells of some rows, put together for the whole grid; each band is
-    /// computed with so many rows beyond it.
+    /// Computes the cells of all rows in bands, in parallel; `compute` is given each band with a
+    /// `margin` of rows on both sides, whose results are dropped.
     fn by_bands<T: Send>(
         &self,
-        beyond: usize,
+        margin: usize,
         compute: impl Fn(Range<usize>, [usize; 2]) -> Vec<T> + Sync,
     ) -> Vec<T> {
         let [rows, columns] = self.grid;
         let bands: Vec<usize> = (0..rows).step_by(BAND).collect();
         let computed = bands.into_par_iter().flat_map_iter(|from| {
             let to = (from + BAND).min(rows);
-            let seen = from.saturating_sub(beyond)..(to + beyond).min(rows);
+            let seen = from.saturating_sub(margin)..(to + margin).min(rows);
             let cells = seen.start * columns..seen.end * columns;
             let first = (from - seen.start) * columns;
             compute(cells, [seen.len(), columns])
@@ -139,16 +139,16 @@ impl Colours {
     }
 }
 
-/// The colours around a cell, which are the same in every round.
+/// Statistics of the colours around a cell, which are the same in every round.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Surroundings {
+struct LocalColours {
     /// mean I
     mean: Vector3<f32>,
     /// (cov(I) + ε)⁻¹
     inverse: Matrix3<f32>,
 }
 
-fn surroundings(colours: &[f32], grid: [usize; 2], flatness: f32) -> Vec<Surroundings> {
+fn local_colours(colours: &[f32], grid: [usize; 2], flatness: f32) -> Vec<LocalColours> {
     let moments = |colour: &[f32]| {
         let [r, g, b] = [colour[0], colour[1], colour[2]];
         [r, g, b, r * r, r * g, r * b, g * g, g * b, b * b]
@@ -158,18 +158,19 @@ fn surroundings(colours: &[f32], grid: [usize; 2], flatness: f32) -> Vec<Surroun
         let mean = Vector3::new(r, g, b);
         let square = Matrix3::new(rr, rg, rb, rg, gg, gb, rb, gb, bb);
         let within = square - mean * mean.transpose() + Matrix3::identity() * flatness;
-        // ε makes it positive; only rounding beyond it could forbid the inverse.
-        Surroundings { mean, inverse: within.try_inverse().unwrap_or_else(Matrix3::zeros) }
+        // ε makes the matrix positive definite; only rounding errors above it could leave no
+        // inverse.
+        LocalColours { mean, inverse: within.try_inverse().unwrap_or_else(Matrix3::zeros) }
     };
     square_means(&moments, grid).into_iter().map(of_means).collect()
 }
 
-/// One round for some rows.
-fn guided(colours: &[f32], around: &[Surroundings], map: &[f32], grid: [usize; 2]) -> Vec<f32> {
+/// Applies the filter once to some rows.
+fn guided(colours: &[f32], around: &[LocalColours], map: &[f32], grid: [usize; 2]) -> Vec<f32> {
     let colours = || colours.chunks_exact(3).map(|colour| [colour[0], colour[1], colour[2]]);
     let products = |([r, g, b], &p): ([f32; 3], &f32)| [r * p, g * p, b * p, p];
     let products: Vec<[f32; 4]> = colours().zip(map).map(products).collect();
-    let linear = |([rp, gp, bp, p], Surroundings { mean, inverse }): ([f32; 4], &_)| {
+    let linear = |([rp, gp, bp, p], LocalColours { mean, inverse }): ([f32; 4], &_)| {
         let slope = inverse * (Vector3::new(rp, gp, bp) - mean * p);
         [slope.x, slope.y, slope.z, p - slope.dot(mean)]
     };
@@ -182,7 +183,7 @@ fn guided(colours: &[f32], around: &[Surroundings], map: &[f32], grid: [usize; 2
     snapped.collect()
 }
 
-/// The mean of the square around each cell, as far as it lies on the grid.
+/// The mean over the square around each cell, cut off at the borders of the grid.
 fn square_means<const N: usize>(values: &[[f32; N]], [rows, columns]: [usize; 2]) -> Vec<[f32; N]> {
     let around = |place: usize, length: usize| {
         place.saturating_sub(RADIUS)..(place + RADIUS + 1).min(length)
@@ -284,7 +285,7 @@ mod tests {
     fn two_cells_are_fitted_by_hand() {
         // All channels are −1 and 1: cov(I) = 11ᵀ, cov(I, p) = ½·1, and with ε = 1 a = ⅛·1.
         let colours = [-1.0, -1.0, -1.0, 1.0, 1.0, 1.0];
-        let around = surroundings(&colours, [1, 2], 1.0);
+        let around = local_colours(&colours, [1, 2], 1.0);
         // b = ½: half of it ± three channels of ⅛.
         let found = guided(&colours, &around, &[0.0, 1.0], [1, 2]);
         assert!((found[0] - 0.125).abs() < 1e-6 && (found[1] - 0.875).abs() < 1e-6, "{found:?}");
@@ -297,8 +298,8 @@ mod tests {
             (0..3 * size[0] * size[1]).map(|at| ((at * 31) % 97) as f32).collect();
         let colours = colours(&image, size);
         let map: Vec<f32> = (0..(BAND + 9) * 4).map(|at| ((at * 7) % 11) as f32 / 10.0).collect();
-        let around = surroundings(&colours.values, colours.grid, 3.0);
-        assert_eq!(colours.surroundings(3.0), around);
+        let around = local_colours(&colours.values, colours.grid, 3.0);
+        assert_eq!(colours.local_colours(3.0), around);
         let whole = guided(&colours.values, &around, &map, colours.grid);
         assert_eq!(colours.guided(&around, &map), whole);
     }

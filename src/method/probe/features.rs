@@ -1,4 +1,5 @@
-//! Features of a frozen backbone: what its stages give, on one grid of a cell every 8 pixels.
+//! Features of a frozen backbone: the outputs of its stages, on a common grid of a cell every 8
+//! pixels.
 
 use std::{iter::repeat_n, ops::Range};
 
@@ -26,7 +27,7 @@ use crate::{
 /// Pixels of input per cell of the common grid.
 pub(crate) const STRIDE: usize = 8;
 
-/// What one stage gives for an image or a part of it.
+/// The output of one stage for an image or a part of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StageMap<T = f32> {
     /// Rows and columns.
@@ -37,7 +38,7 @@ pub(crate) struct StageMap<T = f32> {
     pub(crate) values: Vec<T>,
 }
 
-/// What some stages give for an image, and the grid they are brought to.
+/// The outputs of some stages for an image, and the grid that they are interpolated to.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StageMaps<T = f32> {
     /// Rows and columns of the common grid.
@@ -49,7 +50,7 @@ pub(crate) struct StageMaps<T = f32> {
 impl StageMaps {
     /// Passes an image `[3, height, width]` through the frozen backbone, once for each view.
     ///
-    /// Views are turned back cell by cell and averaged.
+    /// The maps of the views are turned back and averaged.
     pub(crate) fn of(
         backbone: &Resnet,
         input: Vec<f32>,
@@ -70,7 +71,7 @@ impl StageMaps {
                 |(stage, maps): (Stage, Tensor<4>)| (stage, view.undo(maps.into(), stage, size));
             wanted.map(back).collect::<Vec<_>>()
         };
-        // The last view takes the image, so that a single one needs no copy of it.
+        // The last view takes the image itself, so that a single view needs no copy.
         let seen = views.iter().zip(repeat_n(input, views.len())).map(see);
         let sum = seen.reduce(|mut sum, more| {
             for ((_, sum), (_, more)) in sum.iter_mut().zip(more) {
@@ -121,7 +122,7 @@ impl StageMaps {
             let places =
                 rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
             for (cell, (&row, &column)) in values.chunks_exact_mut(channels).zip(places) {
-                let between = map.between(down[row], across[column]);
+                let between = map.interpolated(down[row], across[column]);
                 cell[from..].iter_mut().zip(between).for_each(|(kept, value)| {
                     *kept = f16::from_f32(value);
                 });
@@ -134,8 +135,8 @@ impl StageMaps {
 
     /// Projected vectors of every cell, `[cells, dimensions]`.
     ///
-    /// Each stage is projected at its own resolution, which is the same as projecting what is
-    /// interpolated and costs a fraction of it.
+    /// Each stage is projected at its own resolution and then interpolated, which gives the same as
+    /// the other way round at a fraction of the cost.
     pub(crate) fn project(&self, stages: &[Stage], projection: &Projection) -> Vec<f32> {
         let dimensions = projection.dimensions();
         let cells = self.grid[0] * self.grid[1];
@@ -153,8 +154,8 @@ impl StageMaps {
         sum
     }
 
-    /// Keeps some stages, in half precision.
-    pub(crate) fn halved(&self, stages: &[Stage]) -> StageMaps<f16> {
+    /// The maps of some stages, in half precision.
+    pub(crate) fn in_half_precision(&self, stages: &[Stage]) -> StageMaps<f16> {
         let halved = self.of_stages(stages).map(|(stage, map)| {
             let mut values = vec![f16::ZERO; map.values.len()];
             values.convert_from_f32_slice(&map.values);
@@ -163,12 +164,12 @@ impl StageMaps {
         StageMaps { grid: self.grid, stages: halved.collect() }
     }
 
-    /// Hands the memory of the maps to the layers, which need as much for the next image.
+    /// Gives the memory of the maps back to the layers, which need as much for the next image.
     pub(crate) fn reuse(self) {
         self.stages.into_iter().for_each(|(_, map)| reuse(map.values));
     }
 
-    /// Height and width in pixels, up to a cell.
+    /// Height and width in pixels, rounded up to whole cells.
     pub(super) fn size(&self) -> [usize; 2] {
         self.grid.map(|cells| cells * STRIDE)
     }
@@ -198,13 +199,13 @@ impl StageMap {
         DMatrixView::from_slice(&self.values, self.channels, self.grid[0] * self.grid[1])
     }
 
-    /// Between which rows, and which columns, those of another grid lie.
+    /// How the rows, and the columns, of another grid are interpolated.
     fn taps(&self, grid: [usize; 2]) -> [Vec<Tap>; 2] {
         [0, 1].map(|axis| half_pixel(grid[axis], self.grid[axis]))
     }
 
-    /// The vector between four cells.
-    fn between(&self, row: Tap, column: Tap) -> impl Iterator<Item = f32> {
+    /// The vector interpolated between four cells.
+    fn interpolated(&self, row: Tap, column: Tap) -> impl Iterator<Item = f32> {
         let cell = |row: usize, column: usize| {
             &self.values[(row * self.grid[1] + column) * self.channels..][..self.channels]
         };
@@ -246,14 +247,14 @@ impl StageMap {
     }
 }
 
-/// Maps that wait for the mask of their image, through which the class head sees them.
+/// Maps that are kept until the mask of their image is known, for the class head.
 impl StageMaps<f16> {
-    /// Memory that they take, in bytes.
+    /// Memory that the maps take, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.stages.iter().map(|(_, map)| size_of_val(&map.values[..])).sum()
     }
 
-    /// The descriptor of what a mask shows, which may be on any grid.
+    /// The descriptor of the image through a mask, which may be on any grid.
     pub(crate) fn descriptor(&self, mask: &StageMap) -> Vec<f32> {
         let whole = |(stage, map): &(Stage, StageMap<f16>)| {
             let StageMap { grid, channels, ref values } = *map;
@@ -333,7 +334,7 @@ mod tests {
         let maps = StageMaps { grid: [8, 12], stages: vec![(Stage::Layer3, map)] };
         let mask =
             StageMap { grid: [2, 3], channels: 1, values: vec![0.1, 0.9, 0.4, 0.0, 1.0, 0.5] };
-        let found = maps.halved(&[Stage::Layer3]).descriptor(&mask);
+        let found = maps.in_half_precision(&[Stage::Layer3]).descriptor(&mask);
         let masks = masks(&mask, maps.grids(&[Stage::Layer3]));
         let exact = descriptor(&maps, &[Stage::Layer3], Some(&masks));
         assert_eq!(found.len(), 4);

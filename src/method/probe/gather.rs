@@ -1,11 +1,11 @@
-//! What heads learn from, gathered within a memory bound, image by image.
+//! What heads learn from, gathered image by image within a memory bound.
 //!
-//! The projection is fitted to the raw vectors of the first images, in random order: of all
-//! images if their raw vectors fit into the bound, and of as many as do otherwise. From then on
-//! vectors are projected as they come, which makes them six times smaller, and of each image
-//! only as many cells are kept as the bound allows. So the backbone sees each image once, and
-//! the memory for cells does not grow with their number; each image adds a
-//! descriptor of a few kilobytes.
+//! The projection is fitted to the raw vectors of the first images, in random order: of all images
+//! if their raw vectors fit into the bound, otherwise of as many as do. From then on vectors are
+//! projected as they come, which makes them six times smaller (with ResNet-18 and the default
+//! settings), and only as many cells of each image are kept as the bound allows. So each image
+//! passes the backbone once, and the memory for cells does not grow with the number of images; each
+//! image adds a descriptor of a few kilobytes.
 
 use half::f16;
 use nalgebra::DMatrix;
@@ -20,24 +20,25 @@ use super::{
 };
 use crate::config::ProbeConfig;
 
-/// Fewest cells of an image worth keeping; beyond, images are left out instead.
+/// Fewest cells that are kept of an image; where the bound does not allow so many, images are left
+/// out.
 const FEWEST_CELLS: usize = 64;
 /// Cells that a projection is fitted to: enough for the covariance of a thousand channels.
 const FITTED_CELLS: usize = 24_000;
 
 /// How much of the training images is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Plan {
-    /// Images that are used, the first of a random order.
+pub(crate) struct MemoryPlan {
+    /// Number of images that are used: the first in random order.
     pub(crate) images: usize,
     /// Most cells of each.
     pub(crate) cells: usize,
-    /// Bytes that raw vectors, projected ones, and maps for the class head may take each.
+    /// Bytes for each of the three: raw vectors, projected vectors, and maps for the class head.
     pub(crate) bytes: usize,
 }
 
-impl Plan {
-    /// What of `images` fits into the settings' memory.
+impl MemoryPlan {
+    /// How much of so many images fits into the memory that the settings allow.
     pub(crate) fn new(images: usize, config: &ProbeConfig) -> Self {
         let bytes = config.memory_mib * (1 << 20) / 3;
         let cell = size_of::<f16>() * config.dimensions;
@@ -47,49 +48,49 @@ impl Plan {
     }
 }
 
-/// The images seen so far.
+/// Gathers what heads learn from.
 #[derive(Debug)]
-pub(crate) struct Gathering {
-    plan: Plan,
+pub(crate) struct Gatherer {
+    plan: MemoryPlan,
     dimensions: usize,
     projection: Option<Projection>,
-    /// Raw vectors until the projection is fitted, and projected ones then.
+    /// Raw vectors until the projection is fitted, projected vectors from then on.
     images: Vec<ImageCells>,
     descriptors: Vec<Vec<f32>>,
     last_stage: usize,
     class_maps: Vec<StageMaps<f16>>,
-    /// Bytes that are left for these.
-    left: usize,
+    /// Bytes that are left for class maps.
+    free_bytes: usize,
 }
 
-/// What is kept of one image, before it is projected.
+/// What is kept of one image, before projection.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ImageFeatures {
-    /// Raw vectors of some cells, for masks.
+    /// Raw vectors of some cells, for the mask heads.
     pub(crate) cells: ImageCells,
-    /// For classes.
+    /// For the class head.
     pub(crate) descriptor: Vec<f32>,
-    /// Where the last stage begins in the descriptor.
+    /// Index in the descriptor at which the last stage begins.
     pub(crate) last_stage: usize,
-    /// For classes, to be seen through a mask; empty where no class head is to see them so.
+    /// For a class head that is given the image through its mask; empty if there is none.
     pub(crate) class_maps: StageMaps<f16>,
 }
 
 impl ImageFeatures {
-    /// Keeps so many cells of an image; none if its features are no numbers, or too large for half
+    /// Keeps at most so many cells of an image; `None` if its features are not finite in half
     /// precision.
     pub(crate) fn of(maps: &StageMaps, cells: usize, config: &ProbeConfig) -> Option<Self> {
         let descriptor = descriptor(maps, &config.class_stages, None);
         let classes = maps.of_stages(&config.class_stages).map(|(_, map)| map.channels);
         let channels: Vec<usize> = classes.collect();
-        // Two numbers of each channel.
+        // Two numbers per channel.
         let last_stage = 2 * channels.split_last().map_or(0, |(_, before)| before.iter().sum());
         let cells = maps.sample(&config.mask_stages, cells);
         let finite = cells.map.values.iter().all(|value| value.is_finite());
         if !finite || !descriptor.iter().all(|value| value.is_finite()) {
             return None;
         }
-        let class_maps = maps.halved(&config.stages_through_masks());
+        let class_maps = maps.in_half_precision(&config.stages_through_masks());
         Some(Self { cells, descriptor, last_stage, class_maps })
     }
 }
@@ -97,20 +98,21 @@ impl ImageFeatures {
 /// What heads learn from.
 #[derive(Debug, Clone)]
 pub(crate) struct Gathered {
-    /// From raw vectors to those of the cells.
+    /// From raw vectors to the projected ones.
     pub(crate) projection: Projection,
-    /// For masks.
+    /// For the mask heads.
     pub(crate) cells: LabelledCells,
-    /// For classes: one descriptor per image, seen whole.
+    /// For the class head: one descriptor per whole image.
     pub(crate) descriptors: Vec<Vec<f32>>,
-    /// Where the last stage begins in a descriptor.
+    /// Index in a descriptor at which the last stage begins.
     pub(crate) last_stage: usize,
-    /// For classes: maps of the first images, as many as fit, to be seen through their masks.
+    /// For a class head that is given images through their masks: the maps of the first images, as
+    /// many as fit.
     pub(crate) class_maps: Vec<StageMaps<f16>>,
 }
 
-impl Gathering {
-    pub(crate) fn new(plan: Plan, config: &ProbeConfig) -> Self {
+impl Gatherer {
+    pub(crate) fn new(plan: MemoryPlan, config: &ProbeConfig) -> Self {
         Self {
             plan,
             dimensions: config.dimensions,
@@ -119,7 +121,7 @@ impl Gathering {
             descriptors: Vec::new(),
             last_stage: 0,
             class_maps: Vec::new(),
-            left: plan.bytes,
+            free_bytes: plan.bytes,
         }
     }
 
@@ -127,9 +129,9 @@ impl Gathering {
         let ImageFeatures { cells, descriptor, last_stage, class_maps } = image;
         self.last_stage = last_stage;
         if self.class_maps.len() == self.descriptors.len()
-            && let Some(left) = self.left.checked_sub(class_maps.bytes())
+            && let Some(left) = self.free_bytes.checked_sub(class_maps.bytes())
         {
-            self.left = left;
+            self.free_bytes = left;
             self.class_maps.push(class_maps);
         }
         self.descriptors.push(descriptor);
@@ -156,11 +158,11 @@ impl Gathering {
         Gathered { projection, cells, descriptors, last_stage, class_maps }
     }
 
-    /// Fits the projection to the raw vectors, and projects them.
+    /// Fits the projection to the raw vectors gathered so far, and projects them.
     fn fit(&mut self) {
         let raw = std::mem::take(&mut self.images);
         let total: usize = raw.iter().map(ImageCells::count).sum();
-        // Every so many cells, counted through all images.
+        // Every `step`-th cell, counted through all images.
         let step = total.div_ceil(FITTED_CELLS).max(1);
         let channels = raw.first().map_or(0, |image| image.map.channels);
         let vectors = raw.iter().flat_map(|image| image.map.values.chunks_exact(channels));
@@ -177,7 +179,7 @@ impl Gathering {
 fn project(projection: &Projection, raw: &ImageCells) -> ImageCells {
     let values = widened(&raw.map.values);
     let cells = DMatrix::from_vec(projection.matrix.ncols(), raw.count(), values);
-    // Along an axis that hardly varied where the projection was fitted, a cell may lie far out.
+    // A cell may lie far out along an axis that hardly varied among the cells of the fit.
     let kept = |&value: &f32| f16::from_f32(value.clamp(f16::MIN.to_f32(), f16::MAX.to_f32()));
     let values = projection.apply(&cells).iter().map(kept).collect();
     let map = StageMap { grid: raw.map.grid, channels: projection.dimensions(), values };
@@ -205,21 +207,21 @@ mod tests {
         ProbeConfig { dimensions: 4, ..ProbeConfig::default() }
     }
 
-    fn features(index: usize, plan: Plan) -> ImageFeatures {
+    fn features(index: usize, plan: MemoryPlan) -> ImageFeatures {
         ImageFeatures::of(&maps(index), plan.cells, &config()).unwrap()
     }
 
-    fn gathered(plan: Plan) -> Gathered {
-        let mut gathering = Gathering::new(plan, &config());
-        (0..6).for_each(|index| gathering.push(features(index, plan)));
-        gathering.finish(vec![0, 1, 0, 1, 0, 1], 2)
+    fn gathered(plan: MemoryPlan) -> Gathered {
+        let mut gatherer = Gatherer::new(plan, &config());
+        (0..6).for_each(|index| gatherer.push(features(index, plan)));
+        gatherer.finish(vec![0, 1, 0, 1, 0, 1], 2)
     }
 
     #[test]
     fn memory_is_bounded_by_cells_first_and_by_images_then() {
         let config = ProbeConfig { dimensions: 64, memory_mib: 96, cells: 2000, ..config() };
         // A third of it, 32 MiB, for vectors of 128 bytes.
-        let plan = |images| Plan::new(images, &config);
+        let plan = |images| MemoryPlan::new(images, &config);
         assert_eq!((plan(100).images, plan(100).cells), (100, 2000));
         assert_eq!((plan(1000).images, plan(1000).cells), (1000, 262));
         assert_eq!((plan(100_000).images, plan(100_000).cells), (4096, 64));
@@ -229,11 +231,11 @@ mod tests {
     fn maps_for_the_class_head_are_kept_of_the_first_images_that_fit() {
         let classes = ProbeConfig { class_stages: vec![Stage::Layer3], ..config() };
         let kept = |config: &ProbeConfig, bytes: usize| {
-            let mut gathering = Gathering::new(Plan { images: 6, cells: 24, bytes }, config);
+            let mut gatherer = Gatherer::new(MemoryPlan { images: 6, cells: 24, bytes }, config);
             for index in 0..6 {
-                gathering.push(ImageFeatures::of(&maps(index), 24, config).unwrap());
+                gatherer.push(ImageFeatures::of(&maps(index), 24, config).unwrap());
             }
-            gathering.finish(vec![0, 1, 0, 1, 0, 1], 2).class_maps.len()
+            gatherer.finish(vec![0, 1, 0, 1, 0, 1], 2).class_maps.len()
         };
         // 2 × 3 cells of 5 channels in half precision are 60 bytes.
         assert_eq!((kept(&classes, 360), kept(&classes, 200), kept(&classes, 50)), (6, 3, 0));
@@ -253,17 +255,17 @@ mod tests {
 
     #[test]
     fn the_projection_of_the_first_images_serves_all_once_memory_is_full() {
-        let plan = Plan { images: 6, cells: 24, bytes: usize::MAX };
+        let plan = MemoryPlan { images: 6, cells: 24, bytes: usize::MAX };
         let roomy = gathered(plan);
         assert_eq!((roomy.cells.images.len(), roomy.descriptors.len()), (6, 6));
         assert_eq!(roomy.cells.dimensions, 4);
-        let tight = gathered(Plan { bytes: 3 * 24 * 8 * 2, ..plan });
+        let tight = gathered(MemoryPlan { bytes: 3 * 24 * 8 * 2, ..plan });
         assert_eq!(tight.cells.images.len(), 6);
         assert_ne!(tight.projection, roomy.projection);
         // Three images fitted it, so three images alone give the same.
-        let mut gathering = Gathering::new(plan, &config());
-        (0..3).for_each(|index| gathering.push(features(index, plan)));
-        let first = gathering.finish(vec![0, 1, 0], 2);
+        let mut gatherer = Gatherer::new(plan, &config());
+        (0..3).for_each(|index| gatherer.push(features(index, plan)));
+        let first = gatherer.finish(vec![0, 1, 0], 2);
         assert_eq!(first.projection, tight.projection);
         assert_eq!(first.cells.images[..], tight.cells.images[..3]);
     }

@@ -1,16 +1,16 @@
-//! The heads that masks are made by: how they are trained one after the other, and what they say
-//! together.
+//! The heads that make masks: teachers and then students are trained, and the students' mean logit
+//! is mixed with the discriminant of the image.
 
 use rayon::prelude::*;
 
 use super::{
     cells::{ImageCells, LabelledCells},
-    discriminant::{Features, standardized},
+    discriminant::{CellFeatures, standardized},
     features::StageMap,
     held_out, mask_head,
     mlp::Mlp,
-    pooled::{LinearMask, MaskRule, Pooled},
-    student::{self, StudentRule},
+    pooled::{LinearMask, MaskTraining, Pooled},
+    student::{self, StudentTraining},
     vector::{add_scaled, sigmoid},
 };
 use crate::{
@@ -18,59 +18,74 @@ use crate::{
     stats::{CutRule, Decidability, cut, explained, skewness},
 };
 
-const MASK_HEAD: MaskRule =
-    MaskRule { steps: 250, images: 32, cells: 400, rate: 5e-3, decay: 1e-2, size: 0.2, area: 0.2 };
+const MASK_HEAD: MaskTraining = MaskTraining {
+    steps: 250,
+    images: 32,
+    cells: 400,
+    learning_rate: 5e-3,
+    weight_decay: 1e-2,
+    size_weight: 0.2,
+    expected_area: 0.2,
+};
 
-/// Of the images of a step, each half is held out once.
-pub(super) const HELD_OUT: MaskRule =
-    MaskRule { steps: 150, images: 256, cells: 400, rate: 1e-2, decay: 1e-3, size: 0.2, area: 0.2 };
+/// In each step, each half of the images is held out once.
+pub(super) const HELD_OUT: MaskTraining = MaskTraining {
+    steps: 150,
+    images: 256,
+    cells: 400,
+    learning_rate: 1e-2,
+    weight_decay: 1e-3,
+    size_weight: 0.2,
+    expected_area: 0.2,
+};
 
-const STUDENT: StudentRule = StudentRule {
+const STUDENT: StudentTraining = StudentTraining {
     steps: 300,
     images: 16,
     cells: 96,
-    rate: 2e-3,
-    decay: 1e-2,
+    learning_rate: 2e-3,
+    weight_decay: 1e-2,
     width: 64,
     dropout: [0.1, 0.3],
 };
 
-/// Of the regressions of held-out heads.
+/// Ridge of the regressions of held-out heads.
 const RIDGE: f32 = 10.0;
-/// How far maps lean without a small heap of foreground, as measured on objects of many sizes.
-const UPRIGHT: f64 = 0.5;
-/// The share of a map's variance that its cut explains where the spreads of its sides are all their
-/// own, and where they are the same: as far below and above ¾, what a cut explains of even values.
+/// Mean skewness of maps whose foreground is not small, measured on objects of many sizes.
+const USUAL_SKEWNESS: f64 = 0.5;
+/// Shares η of a map's variance that its cut explains. At `OVERLAPPING` and below, each side of the
+/// cut has a spread of its own (α = 1 − β); at `DISTINCT` and above, both have the same (α = 0).
+/// They lie evenly around ¾, the share for evenly spread values.
 const OVERLAPPING: f64 = 0.7;
 const DISTINCT: f64 = 0.8;
-/// Images that heads are tested on: the first in random order, so that it stays a matter of seconds.
+/// Most images that heads are tested on, the first in random order, so that it takes seconds only.
 pub(super) const TESTED_IMAGES: usize = 600;
-/// Logarithms of the odds within which the image itself decides where to cut.
-pub(crate) const UNDECIDED: f32 = 1.0;
+/// The cut of an image lies at log-odds between minus and plus this.
+pub(crate) const MAX_CUT: f32 = 1.0;
 
-/// What the masks are made by.
+/// What masks are made by.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MaskHeads {
-    /// Say of each cell how likely it is foreground.
+    /// Networks that give the logit of foreground for each cell.
     pub(crate) students: Vec<Mlp>,
-    /// How the scores of an image are cut, as found from the maps of the training images.
+    /// How the scores of an image are cut, found from the maps of the training images.
     pub(crate) cut_rule: CutRule,
 }
 
-/// The scores of cells, and where foreground begins.
+/// The scores of the cells of an image, and where they are cut.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Scored {
+pub(super) struct ScoredCells {
     pub(super) grid: [usize; 2],
-    /// Logarithms of the odds of foreground.
+    /// Log-odds of foreground.
     pub(super) scores: Vec<f32>,
     pub(super) cut: f32,
 }
 
 impl MaskHeads {
-    /// Trains all heads by labels alone.
+    /// Trains all heads from labels alone.
     ///
-    /// `goes_on` is told how many parts of all are done, and may end the training by `false`.
-    /// Heads of a kind are trained side by side, each on one thread, so that the number of
+    /// `goes_on` is told how many of all parts are done, and ends the training by `false`.
+    /// Heads of a kind are trained in parallel, each on one thread, so that the number of
     /// threads changes nothing.
     pub(crate) fn train(
         cells: &LabelledCells,
@@ -88,7 +103,7 @@ impl MaskHeads {
         let mut heads = Self { students, cut_rule };
         for generation in 1..config.generations {
             begin(1 + generation)?;
-            // What the students make of each image teaches the next ones.
+            // The masks of these students are the targets of the next ones.
             sides = (0..cells.images.len())
                 .into_par_iter()
                 .map(|image| {
@@ -101,7 +116,7 @@ impl MaskHeads {
         Some(heads)
     }
 
-    /// The soft mask of a training image, on the grid of the cells that are kept of it.
+    /// The soft mask of a training image, on the grid of its kept cells.
     pub(crate) fn mask(
         &self,
         cells: &LabelledCells,
@@ -111,22 +126,21 @@ impl MaskHeads {
         self.score(&features(cells, image, config), config).mask()
     }
 
-    /// Scores cells and finds where to cut them: where they fall into two heaps, but no further
-    /// than [`UNDECIDED`] from even odds.
-    pub(super) fn score(&self, features: &Features, config: &ProbeConfig) -> Scored {
+    /// Scores cells and finds their cut, which is at most [`MAX_CUT`] away from even odds.
+    pub(super) fn score(&self, features: &CellFeatures, config: &ProbeConfig) -> ScoredCells {
         let scores = self.scores(features, config);
-        let cut = cut(&scores, self.cut_rule).map_or(0.0, |cut| cut.clamp(-UNDECIDED, UNDECIDED));
-        Scored { grid: features.grid, scores, cut }
+        let cut = cut(&scores, self.cut_rule).map_or(0.0, |cut| cut.clamp(-MAX_CUT, MAX_CUT));
+        ScoredCells { grid: features.grid, scores, cut }
     }
 
-    fn scores(&self, features: &Features, config: &ProbeConfig) -> Vec<f32> {
+    fn scores(&self, features: &CellFeatures, config: &ProbeConfig) -> Vec<f32> {
         let logits =
             mean(self.students.iter().map(|student| student.apply(&features.cells).data.into()));
-        features.settle(&features.smooth(&logits), config.own_image as f32)
+        features.mix_with_discriminant(&features.smooth(&logits), config.own_image as f32)
     }
 }
 
-impl Scored {
+impl ScoredCells {
     /// The probability of foreground, one half at the cut, as a map of one channel.
     pub(super) fn mask(&self) -> StageMap {
         let values = self.scores.iter().map(|score| sigmoid(score - self.cut)).collect();
@@ -134,12 +148,12 @@ impl Scored {
     }
 }
 
-/// Linear masks, in groups that count the same, however many heads there are in each.
+/// Linear masks by kind; kinds have equal weight, however many heads there are of each.
 struct TrainedTeachers(Vec<Vec<LinearMask>>);
 
 impl TrainedTeachers {
     fn train(cells: &LabelledCells, config: &ProbeConfig, seed: u64) -> Self {
-        let kinds: &[Kind] = match config.teachers {
+        let kinds: &[TrainTeacher] = match config.teachers {
             Teachers::Both => &[mask_head, held_out],
             Teachers::MaskHeads => &[mask_head],
             Teachers::HeldOut => &[held_out],
@@ -155,7 +169,7 @@ impl TrainedTeachers {
         Self((0..kinds.len()).map(of_kind).collect())
     }
 
-    /// Which cells of each training image are foreground, and how maps of such images are cut.
+    /// Which cells of each training image are foreground, and the rule by which maps are cut.
     fn teach(&self, cells: &LabelledCells, config: &ProbeConfig) -> (Vec<Vec<bool>>, CutRule) {
         let images = 0..cells.images.len();
         let maps: Vec<Vec<f32>> = images
@@ -163,18 +177,18 @@ impl TrainedTeachers {
             .into_par_iter()
             .map(|image| self.map(&features(cells, image, config)))
             .collect();
-        let lean = mean_of(maps.par_iter().map(|map| Some(skewness(map))));
-        let one_spread = cut_rule(lean, 1.0);
+        let skewness = mean_of(maps.par_iter().map(|map| Some(skewness(map))));
+        let equal_spreads = cut_rule(skewness, 1.0);
         let maps: Vec<Vec<f32>> = images
             .into_par_iter()
             .zip(maps)
             .map(|(image, map)| {
-                features(cells, image, config).sharpen(&map, one_spread, config.sharpening)
+                features(cells, image, config).sharpen(&map, equal_spreads, config.sharpening)
             })
             .collect();
         let explained =
-            mean_of(maps.par_iter().map(|map| Some(explained(map, cut(map, one_spread)?))));
-        let rule = cut_rule(lean, explained);
+            mean_of(maps.par_iter().map(|map| Some(explained(map, cut(map, equal_spreads)?))));
+        let rule = cut_rule(skewness, explained);
         let sides = maps.par_iter().map(|map| {
             // A constant map is all background.
             let cut = cut(map, rule).unwrap_or(f32::INFINITY);
@@ -183,7 +197,7 @@ impl TrainedTeachers {
         (sides.collect(), rule)
     }
 
-    fn map(&self, features: &Features) -> Vec<f32> {
+    fn map(&self, features: &CellFeatures) -> Vec<f32> {
         let mut map = vec![0.0; features.grid[0] * features.grid[1]];
         for group in &self.0 {
             let scores = group.iter().map(|head| standardized(&head.scores(&features.cells)));
@@ -193,16 +207,17 @@ impl TrainedTeachers {
     }
 }
 
-/// Trains the head of an index.
-type Kind = fn(&LabelledCells, u64, u64) -> LinearMask;
+/// Trains one teacher, given a seed and the index of the teacher among those of its kind.
+type TrainTeacher = fn(&LabelledCells, u64, u64) -> LinearMask;
 
-/// A mask head, turned round if the class is told better beside its mask than through it.
+/// A mask head, inverted if the class is better predicted from its background.
 fn mask_head(cells: &LabelledCells, seed: u64, index: u64) -> LinearMask {
     let head = mask_head::train(cells, &MASK_HEAD, seed, index);
-    if prefers_background(&head, cells, seed) { head.opposite() } else { head }
+    if prefers_background(&head, cells, seed) { head.inverted() } else { head }
 }
 
-/// Whether held-out images are told better by what lies beside a mask than by what lies under it.
+/// Whether the classes of held-out images are better predicted from the background of a mask than
+/// from its foreground.
 fn prefers_background(head: &LinearMask, cells: &LabelledCells, seed: u64) -> bool {
     let tested = cells.images.len().min(TESTED_IMAGES);
     let sides = |image| {
@@ -219,9 +234,13 @@ fn held_out(cells: &LabelledCells, seed: u64, index: u64) -> LinearMask {
 }
 
 /// The features of a training image, whose kept cells may lie several cells apart.
-fn features(cells: &LabelledCells, image: usize, config: &ProbeConfig) -> Features {
+fn features(cells: &LabelledCells, image: usize, config: &ProbeConfig) -> CellFeatures {
     let ImageCells { map, spacing } = &cells.images[image];
-    Features { cells: cells.read(image), grid: map.grid, sigma: config.smoothing / *spacing as f64 }
+    CellFeatures {
+        cells: cells.read(image),
+        grid: map.grid,
+        sigma: config.smoothing / *spacing as f64,
+    }
 }
 
 fn train_students(
@@ -236,18 +255,19 @@ fn train_students(
     (0..count).into_par_iter().map(train).collect()
 }
 
-/// The rule for maps that lean so far, and so much of whose variance their cuts explain.
+/// The rule for maps of this mean skewness, of whose variance the cut explains this mean share η.
 ///
-/// Where sides overlap, heads know little of the foreground, whose scores then spread into those of
-/// the background. Where they are distinct, what lies between them is the border of objects, which
-/// would only be taken for spread. Small sides are found where both have one spread.
-fn cut_rule(lean: f64, explained: f64) -> CutRule {
-    let beta = (lean - UPRIGHT).clamp(0.0, 1.0);
+/// Skewed maps have a small foreground, which a large β favours. Where the sides of the cut overlap
+/// (low η), heads know only part of the foreground, and the scores of the rest reach into those of
+/// the background; a spread of its own (α > 0) keeps it. Where the sides are distinct (high η), the
+/// scores between them are the border of objects, which would be taken for spread.
+fn cut_rule(skewness: f64, explained: f64) -> CutRule {
+    let beta = (skewness - USUAL_SKEWNESS).clamp(0.0, 1.0);
     let overlap = ((DISTINCT - explained) / (DISTINCT - OVERLAPPING)).clamp(0.0, 1.0);
     CutRule { beta, alpha: (1.0 - beta) * overlap }
 }
 
-/// The mean of what is known of the maps of images; 0 if nothing is.
+/// The mean of the known values; 0 if there are none.
 fn mean_of(values: impl IndexedParallelIterator<Item = Option<f64>>) -> f64 {
     let known: Vec<f64> = values.collect::<Vec<_>>().into_iter().flatten().collect();
     known.iter().sum::<f64>() / known.len().max(1) as f64
@@ -276,7 +296,7 @@ mod tests {
         // The last dimension is positive where the class can be told.
         let right = LinearMask { weights: vec![0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 0.0] };
         assert!(!prefers_background(&right, &data, 1));
-        assert!(prefers_background(&right.opposite(), &data, 1));
+        assert!(prefers_background(&right.inverted(), &data, 1));
     }
 
     #[test]

@@ -8,8 +8,8 @@
 //! loss = err⁺ − min(err⁻, 1) − 2s [π ln S + (1 − π) ln(1 − S)]
 //! ```
 //!
-//! where 1 is the error of knowing nothing. Nothing can be memorized, since what is tested was
-//! not fitted on, and no class can live by the absence of another.
+//! where 1 is the error at chance. Nothing can be memorized, since the regression is never tested
+//! on images that it was fitted to.
 //!
 //! The regression, whose ridge is λ, is solved in closed form:
 //!
@@ -25,30 +25,30 @@ use nalgebra::DMatrix;
 
 use super::{
     cells::LabelledCells,
-    pooled::{LinearMask, MaskRule, Pooled, PooledGradient, size_term},
+    pooled::{LinearMask, MaskTraining, Pooled, PooledGradient, size_term},
 };
 use crate::rng::{Purpose, Stream};
 
 /// Trains one held-out min-max head, by regressions with this `ridge`.
 pub(super) fn train(
     data: &LabelledCells,
-    rule: &MaskRule,
+    training: &MaskTraining,
     ridge: f32,
     seed: u64,
     index: u64,
 ) -> LinearMask {
     let mut stream = Stream::new(seed, Purpose::Init, 1, index);
-    let mask = LinearMask::drawn(data.dimensions, 0.05, &mut stream);
-    mask.trained(data, rule, stream, |pooled, labels| {
-        loss(pooled, &targets(labels, data.classes), rule, ridge).1
+    let mask = LinearMask::random(data.dimensions, 0.05, &mut stream);
+    mask.trained(data, training, stream, |pooled, labels| {
+        loss(pooled, &targets(labels, data.classes), training, ridge).1
     })
 }
 
-/// The loss of a batch, split in the middle, and its gradient by what was pooled of each image.
+/// The loss of a batch, which is split in the middle, and its gradient by the pooled features.
 pub(super) fn loss(
     pooled: &[Pooled<'_>],
     targets: &DMatrix<f32>,
-    rule: &MaskRule,
+    training: &MaskTraining,
     ridge: f32,
 ) -> (f32, Vec<PooledGradient>) {
     let side = |of: for<'a> fn(&'a Pooled<'_>) -> &'a [f32]| {
@@ -57,11 +57,11 @@ pub(super) fn loss(
     };
     let foreground = both_ways(&side(|pooled| &pooled.foreground), targets, ridge);
     let background = both_ways(&side(|pooled| &pooled.background), targets, ridge);
-    // Beyond chance there is nothing to gain from knowing less.
+    // A background error above chance is not rewarded further.
     let weight = if background.0 < 1.0 { -1.0 } else { 0.0 };
     let mut sum = foreground.0 - background.0.min(1.0);
     let gradients = pooled.iter().enumerate().map(|(image, pooled)| {
-        let (size, slope) = size_term(pooled.area(), rule.area, rule.size);
+        let (size, slope) = size_term(pooled.area(), training.expected_area, training.size_weight);
         let share = 1.0 / targets.nrows() as f32;
         sum += share * size;
         PooledGradient {
@@ -131,13 +131,13 @@ fn held_out_error(
     let adjoint = solver.solve(&by_weights);
     let train_residuals = train_targets - &a * &weights;
     let mut by_train = train_residuals * adjoint.transpose() - &a * adjoint * weights.transpose();
-    // The mean is of the training images, and taken from both halves.
+    // The mean of the training half is subtracted from both halves.
     let by_mean = (by_train.row_sum() + by_test.row_sum()) / train.nrows() as f32;
     by_train.row_iter_mut().for_each(|mut row| row -= &by_mean);
     HeldOutError { error, by_train, by_test }
 }
 
-/// One-hot labels with their mean taken out, scaled so that knowing nothing costs 1.
+/// Centred one-hot labels, scaled so that the error at chance is 1.
 pub(super) fn targets(labels: &[usize], classes: usize) -> DMatrix<f32> {
     let share = 1.0 / classes as f32;
     let spread = (share * (1.0 - share)).sqrt();
@@ -153,26 +153,30 @@ mod tests {
 
     const RIDGE: f32 = 1.0;
 
-    fn rule() -> MaskRule {
-        MaskRule {
+    fn training() -> MaskTraining {
+        MaskTraining {
             steps: 150,
             images: 256,
             cells: 30,
-            rate: 1e-2,
-            decay: 1e-3,
-            size: 0.2,
-            area: 0.5,
+            learning_rate: 1e-2,
+            weight_decay: 1e-3,
+            size_weight: 0.2,
+            expected_area: 0.5,
         }
     }
 
     #[test]
     fn the_mask_covers_where_the_class_is_and_leaves_out_where_it_is_not() {
         let data = half_and_half(3, 8, 6);
-        let head = train(&data, &rule(), RIDGE, 1, 0);
+        let head = train(&data, &training(), RIDGE, 1, 0);
         let scores = head.scores(&data.read(1));
         let mean = |half: &[f32]| half.iter().sum::<f32>() / half.len() as f32;
         assert!(mean(&scores[..20]) > 0.0 && mean(&scores[20..]) < 0.0, "{scores:?}");
-        assert_eq!(train(&data, &rule(), RIDGE, 1, 0), head, "the same seed gives the same head");
+        assert_eq!(
+            train(&data, &training(), RIDGE, 1, 0),
+            head,
+            "the same seed gives the same head"
+        );
     }
 
     #[test]
@@ -180,10 +184,10 @@ mod tests {
         let data = half_and_half(3, 4, 4);
         let cells: Vec<Vec<f32>> = (0..12).map(|image| data.read(image)).collect();
         let targets = targets(&data.labels, 3);
-        let rule = MaskRule { area: 0.3, ..rule() };
+        let training = MaskTraining { expected_area: 0.3, ..training() };
         let value = |mask: &LinearMask| {
             let pooled: Vec<_> = cells.iter().map(|cells| mask.pool(cells)).collect();
-            loss(&pooled, &targets, &rule, RIDGE)
+            loss(&pooled, &targets, &training, RIDGE)
         };
         let mask = LinearMask { weights: vec![0.3, -0.2, 0.4, 0.7, -0.1] };
         let mut found = [0.0; 5];

@@ -1,21 +1,22 @@
-//! The mask head: a mask through which the class can be told.
+//! The mask head: a mask through which a classifier predicts the class.
 //!
 //! ```text
 //! p⁺ = softmax(C a⁺ + c)
 //! loss = −ln p⁺_y − 2s [π ln S + (1 − π) ln(1 − S)]
 //! ```
 //!
-//! The image is seen only through the mask, so the mask turns to where the class is.
+//! The classifier is given the image through the mask only, so that the mask moves to where the
+//! class is visible.
 
 use super::{
     adamw::AdamW,
     cells::LabelledCells,
-    pooled::{LinearMask, MaskRule, PooledGradient, size_term},
+    pooled::{LinearMask, MaskTraining, PooledGradient, size_term},
     vector::{add_scaled, dot, softmax},
 };
 use crate::rng::{Purpose, Stream};
 
-/// A classifier of what lies under the mask.
+/// A linear classifier of the pooled foreground.
 #[derive(Debug, Clone)]
 struct Classifier {
     /// `[classes, dimensions]`, and then one bias per class.
@@ -24,7 +25,7 @@ struct Classifier {
 }
 
 impl Classifier {
-    fn drawn(dimensions: usize, classes: usize, stream: &mut Stream) -> Self {
+    fn random(dimensions: usize, classes: usize, stream: &mut Stream) -> Self {
         let bound = 1.0 / (dimensions as f64).sqrt();
         let weights =
             (0..classes * (dimensions + 1)).map(|_| stream.between(-bound, bound) as f32).collect();
@@ -41,7 +42,8 @@ impl Classifier {
         scores
     }
 
-    /// Adds the gradient of `scale · −ln p_label` to `sum`; gives the one by the features.
+    /// Adds the gradient of `scale · −ln p_label` by the weights to `sum`; gives that by the
+    /// features.
     fn backward(
         &self,
         features: &[f32],
@@ -64,12 +66,18 @@ impl Classifier {
     }
 }
 
-pub(super) fn train(data: &LabelledCells, rule: &MaskRule, seed: u64, index: u64) -> LinearMask {
+pub(super) fn train(
+    data: &LabelledCells,
+    training: &MaskTraining,
+    seed: u64,
+    index: u64,
+) -> LinearMask {
     let mut stream = Stream::new(seed, Purpose::Init, 0, index);
-    let mask = LinearMask::drawn(data.dimensions, 0.01, &mut stream);
-    let mut classifier = Classifier::drawn(data.dimensions, data.classes, &mut stream);
-    let mut optimizer = AdamW::new(classifier.weights.len(), rule.rate, rule.decay);
-    mask.trained(data, rule, stream, |pooled, labels| {
+    let mask = LinearMask::random(data.dimensions, 0.01, &mut stream);
+    let mut classifier = Classifier::random(data.dimensions, data.classes, &mut stream);
+    let mut optimizer =
+        AdamW::new(classifier.weights.len(), training.learning_rate, training.weight_decay);
+    mask.trained(data, training, stream, |pooled, labels| {
         let scale = 1.0 / pooled.len() as f32;
         let mut by_classifier = vec![0.0; classifier.weights.len()];
         let slopes = pooled.iter().zip(labels).map(|(pooled, &label)| {
@@ -77,7 +85,7 @@ pub(super) fn train(data: &LabelledCells, rule: &MaskRule, seed: u64, index: u64
             let probabilities = classifier.probabilities(seen);
             let foreground =
                 classifier.backward(seen, probabilities, label, scale, &mut by_classifier);
-            let (_, slope) = size_term(pooled.area(), rule.area, rule.size);
+            let (_, slope) = size_term(pooled.area(), training.expected_area, training.size_weight);
             let background = vec![0.0; data.dimensions];
             PooledGradient { foreground, background, area: scale * slope }
         });
@@ -95,26 +103,26 @@ mod tests {
     #[test]
     fn the_mask_turns_to_where_the_class_is() {
         let data = half_and_half(3, 8, 6);
-        let rule = MaskRule {
+        let training = MaskTraining {
             steps: 200,
             images: 12,
             cells: 30,
-            rate: 5e-3,
-            decay: 1e-2,
-            size: 0.2,
-            area: 0.5,
+            learning_rate: 5e-3,
+            weight_decay: 1e-2,
+            size_weight: 0.2,
+            expected_area: 0.5,
         };
-        let head = train(&data, &rule, 1, 0);
+        let head = train(&data, &training, 1, 0);
         let scores = head.scores(&data.read(0));
         let mean = |half: &[f32]| half.iter().sum::<f32>() / half.len() as f32;
         assert!(mean(&scores[..20]) > mean(&scores[20..]) + 0.5, "{scores:?}");
-        assert_eq!(train(&data, &rule, 1, 0), head, "the same seed gives the same head");
+        assert_eq!(train(&data, &training, 1, 0), head, "the same seed gives the same head");
     }
 
     #[test]
     fn the_classifier_s_gradient_is_that_of_finite_differences() {
         let mut stream = Stream::new(4, Purpose::Init, 0, 0);
-        let classifier = Classifier::drawn(3, 4, &mut stream);
+        let classifier = Classifier::random(3, 4, &mut stream);
         let features = [0.3, -0.7, 1.2];
         let loss =
             |classifier: &Classifier, features: &[f32]| -classifier.probabilities(features)[2].ln();

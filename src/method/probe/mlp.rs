@@ -18,7 +18,7 @@ pub(crate) struct Mlp {
 
 impl Mlp {
     /// A network with weights uniform in `±1/√inputs`.
-    pub(super) fn drawn([dimensions, width, outputs]: [usize; 3], stream: &mut Stream) -> Self {
+    pub(super) fn random([dimensions, width, outputs]: [usize; 3], stream: &mut Stream) -> Self {
         let mut uniform = |inputs: usize| {
             let bound = 1.0 / (inputs as f64).sqrt();
             stream.between(-bound, bound) as f32
@@ -33,11 +33,11 @@ impl Mlp {
 
     /// The outputs of `[cells, dimensions]`, outputs × cells.
     pub(crate) fn apply(&self, cells: &[f32]) -> DMatrix<f32> {
-        self.respond(&self.rectified(cells))
+        self.outputs(&self.hidden_units(cells))
     }
 
     /// The hidden units, width × cells.
-    pub(super) fn rectified(&self, cells: &[f32]) -> DMatrix<f32> {
+    pub(super) fn hidden_units(&self, cells: &[f32]) -> DMatrix<f32> {
         let dimensions = self.hidden.ncols();
         let cells = DMatrixView::from_slice(cells, dimensions, cells.len() / dimensions);
         let mut hidden = &self.hidden * cells;
@@ -48,7 +48,7 @@ impl Mlp {
     }
 
     /// The outputs, outputs × cells.
-    pub(super) fn respond(&self, hidden: &DMatrix<f32>) -> DMatrix<f32> {
+    pub(super) fn outputs(&self, hidden: &DMatrix<f32>) -> DMatrix<f32> {
         let width = hidden.nrows();
         let mut outputs = DMatrix::zeros(self.output.nrows(), hidden.ncols());
         for (index, &bias) in self.output_bias.iter().enumerate() {
@@ -84,10 +84,10 @@ impl Mlp {
         }
     }
 
-    /// The gradient by all weights of a loss whose slope by each output is known.
+    /// The gradient of a loss by all weights, from its gradient by the outputs.
     ///
-    /// `cells` are `[cells, dimensions]`, `hidden` the units after dropout, width × cells, of
-    /// which `kept` says what it left of each, and `by_outputs` the slopes, outputs × cells.
+    /// `cells` are `[cells, dimensions]`, `hidden` the units after dropout, width × cells, `kept`
+    /// the factor of dropout for each unit, and `by_outputs` is outputs × cells.
     pub(super) fn gradient(
         &self,
         cells: &[f32],
@@ -98,7 +98,7 @@ impl Mlp {
         let (width, dimensions) = (hidden.nrows(), self.hidden.ncols());
         let mut by_hidden = DMatrix::zeros(width, hidden.ncols());
         let mut by_hidden_bias = DVector::zeros(width);
-        // width × outputs, so that each output's weights lie side by side.
+        // width × outputs, so that the weights of an output are contiguous.
         let output = self.output.transpose();
         let mut by_output = DMatrix::zeros(width, output.ncols());
         let columns = by_hidden.as_mut_slice().chunks_exact_mut(width);
@@ -117,7 +117,7 @@ impl Mlp {
             }
             add_scaled(by_hidden_bias.as_mut_slice(), 1.0, slopes);
         }
-        // A view of `[cells, dimensions]` as it lies needs no copy that is turned round.
+        // A view with swapped strides, which needs no transposed copy.
         let cells =
             DMatrixView::from_slice_with_strides(cells, hidden.ncols(), dimensions, dimensions, 1);
         Self {
@@ -129,25 +129,25 @@ impl Mlp {
     }
 }
 
-/// Sets values to zero with probability `share`, and scales the others so that the mean stays.
+/// Dropout: zeroes values with probability `share`, and scales the others to keep the mean.
 pub(super) fn drop_out(values: &mut [f32], share: f64, stream: &mut Stream) {
     if share == 0.0 {
         return;
     }
-    // A byte decides, so that one draw serves eight values.
+    // A byte decides on a value, so that one draw is enough for eight.
     let dropped = (share * 256.0).round() as u16;
     let scale = 256.0 / f32::from(256 - dropped);
-    let left = |byte: u8| if u16::from(byte) < dropped { 0.0 } else { scale };
+    let factor = |byte: u8| if u16::from(byte) < dropped { 0.0 } else { scale };
     let (blocks, rest) = values.as_chunks_mut::<8>();
     for block in blocks {
         let draw = stream.next_u64().to_le_bytes();
         for lane in 0..8 {
-            block[lane] *= left(draw[lane]);
+            block[lane] *= factor(draw[lane]);
         }
     }
     if !rest.is_empty() {
         let draw = stream.next_u64().to_le_bytes();
-        rest.iter_mut().zip(draw).for_each(|(value, byte)| *value *= left(byte));
+        rest.iter_mut().zip(draw).for_each(|(value, byte)| *value *= factor(byte));
     }
 }
 
@@ -171,8 +171,8 @@ mod tests {
     #[test]
     fn weights_come_back_in_their_order() {
         let mut stream = Stream::new(1, Purpose::Init, 0, 0);
-        let network = Mlp::drawn([3, 4, 2], &mut stream);
-        let mut copy = Mlp::drawn([3, 4, 2], &mut stream);
+        let network = Mlp::random([3, 4, 2], &mut stream);
+        let mut copy = Mlp::random([3, 4, 2], &mut stream);
         assert_ne!(copy, network);
         copy.set_weights(&network.weights());
         assert_eq!(copy, network);

@@ -1,4 +1,4 @@
-//! Min-max entropy on frozen features: masks in a minute, learned from labels alone.
+//! The probe: min-max entropy on frozen features, which learns masks from labels in a minute.
 //!
 //! ```text
 //! image ─▶ frozen backbone ─▶ features ─▶ projection ─▶ f(x) ─▶ students ─▶ discriminant ─▶ mask
@@ -39,22 +39,22 @@ pub(crate) use self::{
     cells::ImageCells,
     class_head::{ClassHead, Descriptors},
     descriptor::HIGHEST,
-    discriminant::{DOUBT, RIDGE},
+    discriminant::{GUESS_MARGIN, RIDGE},
     features::{STRIDE, StageMap, StageMaps},
-    gather::{Gathered, Gathering, ImageFeatures, Plan},
-    heads::{MaskHeads, UNDECIDED},
+    gather::{Gathered, Gatherer, ImageFeatures, MemoryPlan},
+    heads::{MAX_CUT, MaskHeads},
     model::{Probe, backbone},
     smooth::kernel,
 };
 use crate::config::{Backbone, Config, Normalization, Stem};
 
-/// Lays what a probe works best with over the defaults.
+/// Sets what differs from the defaults for a probe.
 pub(super) fn recommended(config: &mut Config) {
     config.model.backbone = Backbone::Resnet18;
     config.model.stem = Stem::Classic;
     config.preprocess.normalization = Normalization::Imagenet;
     config.preprocess.upscale_short_side = 256;
     config.preprocess.shrink_short_side = 512;
-    // There is one epoch, so that validation has nothing to choose.
+    // There is a single epoch, so that none has to be chosen by validation.
     config.data.valid_fraction = 0.0;
 }

@@ -3,12 +3,12 @@
 use burn::tensor::Device;
 
 use super::{
-    class_head::{ClassHead, Sees},
+    class_head::{ClassHead, ClassInput},
     descriptor::{DescriptorPool, descriptor, grid as stage_grid, masks},
-    discriminant::Features,
-    edges::{CERTAIN, Colours},
+    discriminant::CellFeatures,
+    edges::{Colours, MIN_PROBABILITY},
     features::{STRIDE, StageMap, StageMaps},
-    heads::{MaskHeads, Scored},
+    heads::{MaskHeads, ScoredCells},
     projection::Projection,
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
     stats::CutRule,
 };
 
-/// Pixels between cells of the last stage: windows that start at multiples of it are aligned.
+/// Pixels between cells of the last stage; windows start at multiples of it.
 const LAST_STRIDE: usize = 32;
 
 #[derive(Debug)]
@@ -31,13 +31,14 @@ pub(crate) struct Probe {
     pub(crate) projection: Projection,
     pub(crate) mask_heads: MaskHeads,
     pub(crate) class_head: ClassHead,
-    /// What it was trained with.
+    /// The settings that it was trained with.
     pub(crate) config: Config,
     pub(crate) device: Device,
 }
 
 impl Probe {
-    /// Class and mask of a preprocessed image `[3, H, W]` of height and width `size`, at that size.
+    /// Class probabilities and mask of a preprocessed image `[3, H, W]`, whose height and width are
+    /// `size`.
     pub(crate) fn localize(&self, input: Vec<f32>, size: [usize; 2]) -> ModelOutput {
         let ProbeConfig { mask_stages, class_stages, refine, .. } = &self.config.probe;
         let colours = (*refine == Refinement::Edges).then(|| {
@@ -45,11 +46,11 @@ impl Probe {
             colours.add(&input, size, [0, 0], size.map(|side| 0..side));
             colours
         });
-        let maps = self.see(input, size);
+        let maps = self.stage_maps(input, size);
         let cells = maps.project(mask_stages, &self.projection);
         let scored = self.score(cells, maps.grid);
-        let shown = self.shown(&scored, maps.grids(class_stages));
-        let descriptor = descriptor(&maps, class_stages, shown.as_ref());
+        let class_masks = self.class_masks(&scored, maps.grids(class_stages));
+        let descriptor = descriptor(&maps, class_stages, class_masks.as_ref());
         let classifier = Some(self.class_head.probabilities(&descriptor));
         maps.reuse();
         let mask = soft_mask(scored, size, colours.as_ref());
@@ -58,13 +59,14 @@ impl Probe {
         ModelOutput { classifier, localizer: None, scores }
     }
 
-    /// Class and mask of an image that is too large to be held, at its own size.
+    /// The same for an image whose input is too large to be held, with the mask at the size of the
+    /// image.
     pub(crate) fn localize_tiled(&self, image: LargeImage<'_>, tiling: Tiling) -> ModelOutput {
         let ProbeConfig { mask_stages, class_stages, refine, .. } = &self.config.probe;
         let input = &image.input;
         let Size { width, height } = input.size();
         let size = [height as usize, width as usize];
-        // What is interpolated at the border of a window sees one cell of the last stage further.
+        // Interpolation at the border of a window reaches one cell of the last stage further.
         let tiling = tiling.for_reach(Resnet::reach(&backbone(&self.config.model)) + LAST_STRIDE);
         let dimensions = self.projection.dimensions();
         let grid = size.map(|side| side.div_ceil(STRIDE));
@@ -78,8 +80,8 @@ impl Probe {
             if let Some(colours) = &mut colours {
                 colours.add(&pixels, seen, [window.top, window.left], inner.clone());
             }
-            let maps = self.see(pixels, seen);
-            if self.class_head.sees == Sees::Image {
+            let maps = self.stage_maps(pixels, seen);
+            if self.class_head.input == ClassInput::Image {
                 pool.add(&maps.crop(inner.clone()), None);
             }
             let part = maps.project(mask_stages, &self.projection);
@@ -89,11 +91,11 @@ impl Probe {
             }
         }
         let scored = self.score(cells, grid);
-        // Maps of all windows would not fit into the memory, so that the backbone sees them again.
+        // The maps of all windows would not fit into memory, so they pass the backbone again.
         let grids = class_stages.iter().map(|&stage| (stage, stage_grid(size, stage)));
-        if let Some(masks) = self.shown(&scored, grids) {
+        if let Some(masks) = self.class_masks(&scored, grids) {
             for Tile { window, inner } in tiles {
-                let maps = self.see(input.read(window), [window.height, window.width]);
+                let maps = self.stage_maps(input.read(window), [window.height, window.width]);
                 let [rows, columns] = &inner;
                 let place = [
                     rows.start + window.top..rows.end + window.top,
@@ -107,7 +109,7 @@ impl Probe {
         ModelOutput { classifier, localizer: None, scores: image.restore(&mask) }
     }
 
-    /// How the soft mask comes about and is cut, for the protocol of a report.
+    /// How the soft mask is computed and cut, for the protocol of a report.
     pub(crate) fn mask_rule(&self) -> String {
         let CutRule { beta, alpha } = self.mask_heads.cut_rule;
         let edges = match self.config.probe.refine {
@@ -121,40 +123,40 @@ impl Probe {
         )
     }
 
-    fn see(&self, input: Vec<f32>, size: [usize; 2]) -> StageMaps {
+    fn stage_maps(&self, input: Vec<f32>, size: [usize; 2]) -> StageMaps {
         StageMaps::of(&self.backbone, input, size, &self.config.probe, &self.device)
     }
 
-    fn score(&self, cells: Vec<f32>, grid: [usize; 2]) -> Scored {
-        let features = Features { cells, grid, sigma: self.config.probe.smoothing };
+    fn score(&self, cells: Vec<f32>, grid: [usize; 2]) -> ScoredCells {
+        let features = CellFeatures { cells, grid, sigma: self.config.probe.smoothing };
         self.mask_heads.score(&features, &self.config.probe)
     }
 
-    /// The mask on the grids of some stages, if the class head sees images through it.
-    fn shown(
+    /// The mask on the grids of some stages, if the class head is given images through it.
+    fn class_masks(
         &self,
-        scored: &Scored,
+        scored: &ScoredCells,
         grids: impl Iterator<Item = (Stage, [usize; 2])>,
     ) -> Option<StageMaps> {
-        (self.class_head.sees == Sees::Foreground).then(|| masks(&scored.mask(), grids))
+        (self.class_head.input == ClassInput::Foreground).then(|| masks(&scored.mask(), grids))
     }
 }
 
 /// The mask of an image of height and width `size`, snapped to edges if its colours are given.
-fn soft_mask(scored: Scored, size: [usize; 2], colours: Option<&Colours>) -> SoftMask {
+fn soft_mask(scored: ScoredCells, size: [usize; 2], colours: Option<&Colours>) -> SoftMask {
     let Some(colours) = colours else {
-        let Scored { grid, scores, cut } = scored;
+        let ScoredCells { grid, scores, cut } = scored;
         return SoftMask::cut_at(scores, grid, size, cut);
     };
     let StageMap { grid, values, .. } = colours.snap(&scored.mask());
     let odds = |probability: f32| {
-        let probability = probability.clamp(CERTAIN, 1.0 - CERTAIN);
+        let probability = probability.clamp(MIN_PROBABILITY, 1.0 - MIN_PROBABILITY);
         (probability / (1.0 - probability)).ln()
     };
     SoftMask::cut_at(values.into_iter().map(odds).collect(), grid, size, 0.0)
 }
 
-/// The backbone of a probe: its stages are brought to one grid, so that none is dilated.
+/// The backbone of a probe, never dilated: its stages are interpolated to a common grid instead.
 pub(crate) fn backbone(config: &ModelConfig) -> ModelConfig {
     ModelConfig { output_stride: LAST_STRIDE, ..config.clone() }
 }

@@ -1,4 +1,4 @@
-//! The parts of the probe beside scikit-learn, PyTorch and SciPy, whose results are in
+//! Tests of the parts of the probe against scikit-learn, PyTorch and SciPy, whose results are in
 //! `tests/it/fixtures/probe.json`.
 
 use nalgebra::{DMatrix, DVector};
@@ -150,7 +150,7 @@ fn the_classifier_is_scikit_learn_s_logistic_regression() {
 }
 
 #[test]
-fn maps_are_smoothed_and_leant_as_scipy_does() {
+fn smoothing_and_skewness_are_those_of_scipy() {
     let Smooth { map, smoothed } = fixture().smooth;
     assert_close(&smooth(&map, [5, 7], 1.5), &smoothed, 1e-5);
     let Skewness { values, skewness: expected } = fixture().skewness;

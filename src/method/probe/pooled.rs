@@ -1,4 +1,5 @@
-//! An image seen through a linear mask: what lies under it, and how that depends on the mask.
+//! Features of an image averaged over the foreground and the background of a linear mask, with
+//! their gradient by the mask.
 //!
 //! ```text
 //! R(x) = sigmoid(w·f(x) + b)
@@ -12,30 +13,30 @@ use super::{
 };
 use crate::rng::Stream;
 
-/// A mask that is a linear function of the features, before its sigmoid.
+/// A mask that is the sigmoid of a linear function of the features.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LinearMask {
-    /// One per dimension, and then the score of the zero vector.
+    /// One per dimension, and then the bias.
     pub(super) weights: Vec<f32>,
 }
 
-/// How linear masks learn.
+/// How linear masks are trained.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MaskRule {
+pub(super) struct MaskTraining {
     pub(super) steps: usize,
     /// Images per step.
     pub(super) images: usize,
     /// Cells of each image per step.
     pub(super) cells: usize,
-    pub(super) rate: f32,
-    pub(super) decay: f32,
+    pub(super) learning_rate: f32,
+    pub(super) weight_decay: f32,
     /// s: weight of the size term.
-    pub(super) size: f32,
+    pub(super) size_weight: f32,
     /// π: share of an image that the mask is expected to cover.
-    pub(super) area: f32,
+    pub(super) expected_area: f32,
 }
 
-/// One image under a mask.
+/// The features of one image, pooled by a mask.
 #[derive(Debug, Clone)]
 pub(super) struct Pooled<'a> {
     /// `[cells, dimensions]`
@@ -50,7 +51,7 @@ pub(super) struct Pooled<'a> {
     weights: [f32; 2],
 }
 
-/// How a loss depends on what was pooled.
+/// The gradient of a loss by the pooled features of one image.
 #[derive(Debug, Clone)]
 pub(super) struct PooledGradient {
     /// By a⁺; zero if the loss does not see it.
@@ -61,32 +62,34 @@ pub(super) struct PooledGradient {
     pub(super) area: f32,
 }
 
-/// Keeps divisions by the weight of an empty side finite.
+/// Least weight of a side, so that divisions by that of an empty one stay finite.
 const NOTHING: f32 = 1e-6;
 
 impl LinearMask {
-    /// Normal weights of this spread, and no bias.
-    pub(super) fn drawn(dimensions: usize, spread: f64, stream: &mut Stream) -> Self {
+    /// Random normal weights of this spread, and a bias of zero.
+    pub(super) fn random(dimensions: usize, spread: f64, stream: &mut Stream) -> Self {
         let drawn = (0..dimensions).map(|_| (spread * stream.normal()) as f32);
         Self { weights: drawn.chain([0.0]).collect() }
     }
 
-    /// Learns from pooled images, whose labels `slopes` is told to say how the loss depends on them.
+    /// Trains the mask: in each step `loss_gradients` is given the pooled images and their labels,
+    /// and gives the gradient of the loss by each.
     pub(super) fn trained(
         mut self,
         data: &LabelledCells,
-        rule: &MaskRule,
+        training: &MaskTraining,
         mut stream: Stream,
-        mut slopes: impl FnMut(&[Pooled<'_>], &[usize]) -> Vec<PooledGradient>,
+        mut loss_gradients: impl FnMut(&[Pooled<'_>], &[usize]) -> Vec<PooledGradient>,
     ) -> Self {
-        let mut optimizer = AdamW::new(self.weights.len(), rule.rate, rule.decay);
+        let mut optimizer =
+            AdamW::new(self.weights.len(), training.learning_rate, training.weight_decay);
         let mut order: Vec<usize> = (0..data.images.len()).collect();
-        let batch = rule.images.min(order.len());
-        // Filled anew at each step: fresh memory would have to be cleared by the system first.
-        let mut cells = vec![vec![0.0; rule.cells * data.dimensions]; batch];
-        for _ in 0..rule.steps {
+        let batch = training.images.min(order.len());
+        // Reused in every step: the system would have to clear fresh memory first.
+        let mut cells = vec![vec![0.0; training.cells * data.dimensions]; batch];
+        for _ in 0..training.steps {
             stream.shuffle(&mut order);
-            // Pooled while they are near the processor.
+            // Pooled while the cells are in the processor's cache.
             let pooled = order.iter().zip(&mut cells).map(|(&image, cells)| {
                 data.draw(image, &mut stream, cells);
                 self.pool(cells)
@@ -95,7 +98,7 @@ impl LinearMask {
             let labels = order[..batch].iter().map(|&image| data.labels[image]);
             let labels: Vec<usize> = labels.collect();
             let mut by_weights = vec![0.0; self.weights.len()];
-            for (pooled, gradient) in pooled.iter().zip(slopes(&pooled, &labels)) {
+            for (pooled, gradient) in pooled.iter().zip(loss_gradients(&pooled, &labels)) {
                 pooled.backward(&gradient, &mut by_weights);
             }
             optimizer.update(&mut self.weights, &by_weights);
@@ -109,8 +112,8 @@ impl LinearMask {
         cells.chunks_exact(weights.len()).map(|cell| dot(weights, cell) + bias).collect()
     }
 
-    /// The mask of what this one leaves.
-    pub(super) fn opposite(&self) -> Self {
+    /// The mask with foreground and background exchanged.
+    pub(super) fn inverted(&self) -> Self {
         Self { weights: self.weights.iter().map(|weight| -weight).collect() }
     }
 
@@ -137,7 +140,7 @@ impl Pooled<'_> {
         self.weights[0] / self.mask.len() as f32
     }
 
-    /// Adds the gradient by the mask's weights, and then by its bias, to `sum`.
+    /// Adds the gradient by the weights and the bias of the mask to `sum`.
     pub(super) fn backward(&self, gradient: &PooledGradient, sum: &mut [f32]) {
         let PooledGradient { foreground, background, area } = gradient;
         let dimensions = foreground.len();
@@ -198,7 +201,7 @@ mod tests {
     #[test]
     fn the_opposite_mask_swaps_the_sides() {
         let mask = LinearMask { weights: vec![0.7, -0.3, 0.2] };
-        let opposite = mask.opposite();
+        let opposite = mask.inverted();
         let (one, other) = (mask.pool(&CELLS), opposite.pool(&CELLS));
         let far = |a: &[f32], b: &[f32]| a.iter().zip(b).any(|(a, b)| (a - b).abs() > 1e-6);
         assert!(

@@ -1,4 +1,4 @@
-//! Features brought to a common scale: standardized, turned to their principal axes, whitened.
+//! Features brought to a common scale: standardized, rotated to their principal axes, whitened.
 //!
 //! ```text
 //! f(x) = Λ^(−½) Vᵀ ((x − μ)/(σ + ε) − mean)
@@ -13,13 +13,13 @@ use rayon::prelude::*;
 
 /// Keeps the division by a channel's spread finite.
 const EPSILON: f64 = 1e-3;
-/// Rounds of the solver, far more than any finite matrix needs.
+/// Limit on the iterations of the eigenvalue solver, far more than a finite matrix needs.
 const ROUNDS: usize = 100_000;
 /// Cells that are multiplied at a time.
 const BLOCK: usize = 2048;
 /// Columns of the covariance that are computed at a time.
 const COLUMNS: usize = 64;
-/// Axes along which features vary less than this, beside the first, hold only rounding.
+/// Axes whose variance is below this share of the largest hold only rounding errors.
 const NEGLIGIBLE: f64 = 1e-7;
 
 /// The affine map `f(x) = A x + b` of raw features.
@@ -34,8 +34,8 @@ pub(crate) struct Projection {
 impl Projection {
     /// Fits the map to cells, channels × cells, all of them finite.
     ///
-    /// There are at most `dimensions` of them; fewer if there are fewer channels, or if the
-    /// cells vary along fewer axes.
+    /// It has at most `dimensions` outputs; fewer if there are fewer channels, or if the cells vary
+    /// along fewer axes.
     pub(crate) fn fit(cells: &DMatrix<f32>, dimensions: usize) -> Self {
         let channels = cells.nrows();
         let (mean, spread) = mean_and_spread(cells);
@@ -64,7 +64,7 @@ impl Projection {
         let matrix = DMatrix::from_fn(kept.len(), channels, |dimension, channel| {
             let axis = kept[dimension];
             let vector = eigenvectors.column(axis);
-            // An eigenvector and its opposite are as good: the largest part is made positive.
+            // The sign of an eigenvector is arbitrary: its largest component is made positive.
             let sign = vector[vector.icamax()].signum();
             sign * vector[channel] / eigenvalues[axis].sqrt() / spread[channel]
         });
@@ -84,7 +84,7 @@ impl Projection {
     }
 }
 
-/// Adds the products of all channels, some columns of them on each thread.
+/// Adds the products of all pairs of channels, some columns on each thread.
 fn add_products(cells: &DMatrix<f32>, covariance: &mut DMatrix<f64>) {
     let channels = cells.nrows();
     let columns = covariance.as_mut_slice().par_chunks_mut(COLUMNS * channels.max(1));

@@ -1,24 +1,25 @@
 //! Maps smoothed by a Gaussian.
 
-/// Smooths a map of `[rows, columns]` by a Gaussian of `sigma` cells; borders mirror the map.
+/// Smooths a map of `[rows, columns]` by a Gaussian of `sigma` cells; the map is mirrored at its
+/// borders.
 pub(super) fn smooth(map: &[f32], [rows, columns]: [usize; 2], sigma: f64) -> Vec<f32> {
     let kernel = kernel(sigma);
     if kernel.len() == 1 {
         return map.to_vec();
     }
     let along_rows: Vec<f32> =
-        map.chunks_exact(columns).flat_map(|row| line(row, &kernel)).collect();
+        map.chunks_exact(columns).flat_map(|row| smooth_line(row, &kernel)).collect();
     let mut smoothed = vec![0.0; map.len()];
     for column in 0..columns {
         let cells: Vec<f32> = (0..rows).map(|row| along_rows[row * columns + column]).collect();
-        for (row, value) in line(&cells, &kernel).into_iter().enumerate() {
+        for (row, value) in smooth_line(&cells, &kernel).into_iter().enumerate() {
             smoothed[row * columns + column] = value;
         }
     }
     smoothed
 }
 
-/// Half of the kernel, its middle first, up to four spreads away; it sums to 1 with its mirror.
+/// One half of the kernel, from its middle to four `sigma` away; with the other half it sums to 1.
 pub(crate) fn kernel(sigma: f64) -> Vec<f32> {
     let reach = if sigma > 0.0 { (4.0 * sigma + 0.5) as usize } else { 0 };
     let half: Vec<f64> =
@@ -27,7 +28,7 @@ pub(crate) fn kernel(sigma: f64) -> Vec<f32> {
     half.into_iter().map(|value| (value / sum) as f32).collect()
 }
 
-fn line(values: &[f32], kernel: &[f32]) -> Vec<f32> {
+fn smooth_line(values: &[f32], kernel: &[f32]) -> Vec<f32> {
     let length = values.len() as isize;
     let at = |index: isize| {
         // … c b a | a b c d | d c b …, as often as the kernel reaches over.

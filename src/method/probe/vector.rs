@@ -1,4 +1,4 @@
-//! Products of short vectors, in an order that does not depend on the machine, and their precision.
+//! Operations on short vectors, in an order that does not depend on the machine.
 
 use half::f16;
 
@@ -47,9 +47,9 @@ pub(super) fn softmax(scores: &mut [f32]) {
     scores.iter_mut().for_each(|score| *score /= sum);
 }
 
-/// Half precision as single precision, which holds every such number exactly.
+/// Converts half precision to single precision, which holds every such number exactly.
 ///
-/// In whole numbers, so that the compiler makes vectors of it: the processor's own instruction is
+/// By integer operations, so that the compiler vectorizes it: the processor's own instruction is
 /// called for eight numbers at a time, which costs more than it saves.
 #[inline]
 pub(super) fn widen(from: &[f16], to: &mut [f32]) {
@@ -66,7 +66,7 @@ pub(super) fn widen(from: &[f16], to: &mut [f32]) {
     }
 }
 
-/// The same in memory of its own.
+/// The same in a new vector.
 pub(super) fn widened(from: &[f16]) -> Vec<f32> {
     let mut to = vec![0.0; from.len()];
     widen(from, &mut to);
@@ -97,7 +97,7 @@ mod tests {
     fn every_half_precision_number_is_widened_exactly() {
         let halves: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).collect();
         for (wide, half) in widened(&halves).into_iter().zip(halves) {
-            // Which NaN it is means nothing.
+            // NaNs need not have the same bits.
             let same = wide.to_bits() == half.to_f32().to_bits();
             assert!(same || (wide.is_nan() && half.is_nan()), "{half:?} {wide}");
         }

@@ -6,7 +6,7 @@ use crate::config::{ProbeConfig, Stage, Views};
 /// Sides of a resized image are multiples of this, so that the cells of all stages are whole.
 const MULTIPLE: f64 = 32.0;
 
-/// A view: the image resized, then mirrored left and right or not, then turned by quarters.
+/// A view: the image resized, then mirrored left and right or not, then rotated by quarter turns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct View {
     scale: f64,
@@ -60,7 +60,8 @@ impl View {
         ((side as f64 * self.scale / MULTIPLE).round().max(1.0) * MULTIPLE) as usize
     }
 
-    /// Turns what a stage gives for the view of an image of `size` back to where it lies in it.
+    /// Brings the map of a stage for this view back to the orientation and grid of the image, which
+    /// has this `size`.
     pub(super) fn undo(self, mut map: StageMap, stage: Stage, size: [usize; 2]) -> StageMap {
         (0..(4 - self.turns) % 4).for_each(|_| map = map.turned());
         if self.mirrored {
@@ -77,16 +78,16 @@ impl StageMap {
     /// Left and right swapped.
     fn mirrored(&self) -> Self {
         let [rows, columns] = self.grid;
-        self.gathered([rows, columns], |row, column| (row, columns - 1 - column))
+        self.rearranged([rows, columns], |row, column| (row, columns - 1 - column))
     }
 
     /// Turned by a quarter, clockwise.
     fn turned(&self) -> Self {
         let [rows, columns] = self.grid;
-        self.gathered([columns, rows], |row, column| (rows - 1 - column, row))
+        self.rearranged([columns, rows], |row, column| (rows - 1 - column, row))
     }
 
-    fn gathered(&self, grid: [usize; 2], from: impl Fn(usize, usize) -> (usize, usize)) -> Self {
+    fn rearranged(&self, grid: [usize; 2], from: impl Fn(usize, usize) -> (usize, usize)) -> Self {
         let mut values = Vec::with_capacity(self.values.len());
         for row in 0..grid[0] {
             for column in 0..grid[1] {

@@ -6,10 +6,10 @@
 //! image × mask, half size ─▶ windows ─▶ network ─▶ … ─▶ maps of the image ─▶ class
 //! ```
 //!
-//! The mask is normalized over the whole image, so masks of windows could not be put
-//! together; class maps can. Batch norm uses its running statistics, so that a cell depends
-//! only on the pixels in its reach, and with a halo of that reach nothing tells that the
-//! image was cut. Cells are aligned because windows start at multiples of the stride.
+//! The mask is normalized over the whole image, so that masks of windows could not be put together,
+//! but class maps can. Batch norm uses its running statistics, so that a cell depends only on the
+//! pixels of its receptive field: with a halo that large, the maps are those of the whole image.
+//! Windows start at multiples of the stride, so that their cells are aligned.
 
 use std::ops::Range;
 
@@ -48,8 +48,8 @@ pub struct Tiling {
     ///
     /// Windows are longer where the halo would leave no room for a cell.
     pub tile: usize,
-    /// Pixels that a window sees beyond the cells that it computes; by default as far as a cell
-    /// of the network sees, so that the cuts change nothing.
+    /// Pixels of context around the cells that a window computes; by default the reach of the
+    /// network's cells, with which tiling changes nothing.
     pub halo: Option<usize>,
 }
 
@@ -61,12 +61,12 @@ impl Default for Tiling {
 }
 
 impl Tiling {
-    /// Inputs of up to this many pixels need no cutting.
+    /// Inputs of up to this many pixels are not cut.
     pub fn max_pixels(&self) -> usize {
         self.tile * self.tile
     }
 
-    /// Settles the halo for a network whose cells see `reach` pixels beyond their place.
+    /// Sets the default halo for a network whose cells reach `reach` pixels beyond their place.
     pub fn for_reach(self, reach: usize) -> Self {
         Self { halo: Some(self.halo.unwrap_or(reach)), ..self }
     }
@@ -107,10 +107,10 @@ pub struct ClassMaps {
     pub values: Vec<f32>,
 }
 
-/// A window of an image, and the pixels within it that no other computes.
+/// A window of an image, and the pixels within it whose cells it computes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tile {
-    /// What the network is given.
+    /// The network's input.
     pub window: Window,
     /// Rows and columns, counted from the window's corner.
     pub inner: [Range<usize>; 2],

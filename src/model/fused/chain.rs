@@ -4,10 +4,10 @@
 //! z₁ = conv₁(x)   y₁ = relu(norm₁(z₁))   z₂ = conv₂(y₁)   …   y = relu(normₙ(zₙ) + shortcut)
 //! ```
 //!
-//! A convolution measures its output on the way, so that normalizing, adding and
-//! rectifying is one more pass over memory; backward, one pass for the sums and one
-//! for the gradient. Only what the convolutions gave is kept for the backward pass:
-//! y₁ and what else lies between two of them is computed again, in one pass as well.
+//! A convolution computes the moments of its output while it writes it, so that normalizing, adding
+//! and rectifying take one more pass over memory; the backward pass takes one for the sums and one
+//! for the gradient. Only the outputs of the convolutions are kept for the backward pass: the
+//! activations between them are computed again, in one pass as well.
 
 use burn::{
     backend::{
@@ -29,7 +29,7 @@ use super::{
     values,
 };
 
-/// What follows the last of some units.
+/// What follows the last unit.
 #[derive(Debug, Clone, Default)]
 pub struct After {
     /// Added to the normalized values.
@@ -180,7 +180,7 @@ struct Saved {
     path: Path,
 }
 
-/// What was rectified in the end.
+/// The ReLU at the end.
 #[derive(Debug, Clone)]
 enum Relu {
     None,
@@ -189,11 +189,11 @@ enum Relu {
     OfSum(FlexTensor),
 }
 
-/// Which way gradient takes past the units.
+/// Where the gradient of the shortcut goes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Path {
     None,
-    /// To what went into the first unit.
+    /// To the input of the first unit.
     Input,
     /// To a parent of its own, the last one.
     Apart,
@@ -219,7 +219,7 @@ impl<const N: usize> Backward<Flex, N> for ChainBackward {
             Relu::OfNorm => Activation::Relu,
             Relu::OfSum(output) => Activation::ReluOf(values(output)),
         };
-        // On its way past the units, to their input.
+        // The gradient of the shortcut, if that is the input of the units.
         let mut past = None;
         while let Some(layer) = layers.pop() {
             let index = layers.len();

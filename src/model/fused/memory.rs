@@ -1,10 +1,11 @@
 //! Memory of activations and gradients, handed from layer to layer instead of back to the system.
 //!
-//! Fresh memory costs more than the layers that only sweep over it: the system clears every page
-//! before it hands it out. What a layer has used up, the next one of about the same size overwrites.
+//! Fresh memory costs more than the layers that make one pass over it, since the system clears
+//! every page first. So a vector that is not used any more is kept for the next layer that needs
+//! one of about the same size.
 //!
-//! No more is kept than was lent: vectors of other origin are only welcome in place of one that
-//! did not come back.
+//! No more vectors are kept than were lent: one of other origin is kept only in place of one that
+//! was lent and not given back.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +28,7 @@ fn limit(len: usize) -> usize {
     len.saturating_add(len / 4)
 }
 
-/// A vector of `len` values that mean nothing yet.
+/// A vector of `len` arbitrary values.
 pub(super) fn take(len: usize) -> Vec<f32> {
     let mut pool = pool();
     if let Some(mut found) = pool.remove(len, limit(len)) {
@@ -35,7 +36,7 @@ pub(super) fn take(len: usize) -> Vec<f32> {
         found.truncate(len);
         return found;
     }
-    // Whatever is too small now would only pile up if sizes keep growing.
+    // Vectors that are too small would pile up if sizes keep growing.
     let outgrown = pool.remove_largest_below(len);
     pool.lend(len);
     drop(pool);
@@ -52,7 +53,7 @@ pub(in crate::model) fn give(mut vector: Vec<f32>) {
     }
 }
 
-/// Keeps a tensor's memory, unless someone else still reads it.
+/// Keeps a tensor's memory, unless it is shared.
 pub(super) fn give_back(tensor: FlexTensor) {
     let whole = tensor.is_contiguous() && tensor.layout().start_offset() == 0;
     if whole && tensor.is_unique() {
@@ -69,7 +70,7 @@ impl Pool {
         *self.lent.entry(len).or_default() += 1;
     }
 
-    /// Whether a vector of that length is owed.
+    /// Whether a vector of that length was lent and not given back; it counts as given back now.
     fn settle(&mut self, len: usize) -> bool {
         match self.lent.get_mut(&len) {
             Some(1) => self.lent.remove(&len).is_some(),

@@ -5,11 +5,11 @@
 //! layer to the last, and nothing is copied between layers. On another device
 //! [`composed`](super::composed) does the same with Burn's own operations.
 
-mod across;
 mod chain;
 mod max_pool;
 mod memory;
 mod packed;
+mod sync;
 mod unit;
 
 use burn::{
@@ -29,7 +29,7 @@ pub(super) use self::{
     chain::chain, max_pool::max_pool, memory::give, packed::Packed, unit::Unit as FusedUnit,
 };
 
-/// Whether a tensor lives in host memory, so that kernels can read it in place.
+/// Whether a tensor is in host memory, so that the kernels can read it in place.
 pub(super) fn reaches<const D: usize>(tensor: &Tensor<D>) -> bool {
     tensor.device().inner() == crate::device::cpu()
 }

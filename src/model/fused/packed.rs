@@ -25,7 +25,7 @@ pub(in crate::model) struct Packed {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Prepared(Arc<Mutex<Option<(Source, PackedWeights)>>>);
 
-/// A convolution that has taken in the batch norm behind it.
+/// A convolution with the batch norm behind it folded into it.
 #[derive(Debug)]
 pub(super) struct Folded {
     /// Weights, gamma, beta, mean and variance it was made of.
@@ -34,9 +34,9 @@ pub(super) struct Folded {
     pub(super) bias: Vec<f32>,
 }
 
-/// Which tensor something was made of.
+/// The identity of a tensor that something was computed from.
 ///
-/// A weak reference keeps the address from being used for anything else, but not the memory.
+/// A weak reference, so that the address is not used again, though the values may be freed.
 #[derive(Debug)]
 struct Source {
     memory: Weak<Bytes>,
@@ -64,7 +64,7 @@ impl Prepared {
         work: impl FnOnce(&PackedWeights) -> T,
     ) -> T {
         let mut slot = lock(&self.0);
-        // Empty meanwhile, for a panic to leave nothing else.
+        // Left empty while `work` runs, so that a panic leaves nothing inconsistent.
         let packed = match slot.take() {
             Some((source, packed)) if source.is(weights) => packed,
             Some((_, mut packed)) => {
@@ -78,7 +78,7 @@ impl Prepared {
 }
 
 impl Packed {
-    /// Does `work` with the convolution that has taken in its batch norm.
+    /// Does `work` with the convolution that its batch norm is folded into.
     ///
     /// `sources` are weights, gamma, beta, mean and variance.
     pub(super) fn folded<T>(
@@ -89,7 +89,7 @@ impl Packed {
         work: impl FnOnce(&Folded) -> T,
     ) -> T {
         let mut all = lock(&self.folded);
-        // One for the statistics of each branch; what was made of other weights is of no use.
+        // One for the statistics of each branch; those of other weights are dropped.
         all.retain(|folded| folded.sources[0].is(&sources[0]));
         let same = |folded: &Folded| {
             folded.sources.iter().zip(&sources).all(|(mine, asked)| mine.is(asked))
@@ -101,7 +101,7 @@ impl Packed {
         work(&all[at])
     }
 
-    /// Gives back the memory of folded convolutions, which training has no use for.
+    /// Frees the folded convolutions, which training does not use.
     pub(super) fn unfold(&self) {
         lock(&self.folded).clear();
     }
@@ -118,7 +118,7 @@ impl Folded {
     }
 }
 
-/// What a panic elsewhere leaves behind names the tensors it was made of, or none.
+/// A lock that ignores poisoning: after a panic, contents still match their sources, or are empty.
 fn lock<T>(slot: &Mutex<T>) -> MutexGuard<'_, T> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }

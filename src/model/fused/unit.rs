@@ -7,7 +7,7 @@ use conv_kernels::{
     conv::{self, Algorithm, Conv, Epilogue, Filter, PackedWeights},
 };
 
-use super::{Packed, across, dims, memory, plain, tensor, values};
+use super::{Packed, dims, memory, plain, sync, tensor, values};
 use crate::collective::Share;
 
 /// A convolution with its batch norm.
@@ -17,7 +17,7 @@ pub(in crate::model) struct Unit {
     pub(in crate::model) packed: Packed,
     /// Mean and variance to normalize by, as evaluation does; none takes the batch's own.
     pub(in crate::model) running: Option<[Tensor<1>; 2]>,
-    /// Whose images the batch's own mean and variance are of.
+    /// The share of the batch that is passed, for mean and variance over all ranks.
     pub(in crate::model) share: Share,
     pub(in crate::model) epsilon: f32,
     /// `[out, in, k, k]`
@@ -80,8 +80,8 @@ impl Layer {
         tensor(values, [conv.batch(), conv.out_height(), conv.out_width(), channels])
     }
 
-    /// Everything in one pass over memory: with given statistics, the batch norm is part of the
-    /// convolution. None if there are none.
+    /// The whole layer in one pass over memory, with the batch norm folded into the convolution;
+    /// `None` if it normalizes by the batch.
     pub(super) fn predict(&self, input: &FlexTensor, end: End<'_>) -> Option<FlexTensor> {
         let [mean, variance] = self.running.as_ref()?;
         let mut output = memory::take(self.conv.output_len());
@@ -108,7 +108,7 @@ impl Layer {
             conv::forward_with_moments(&self.conv, weights, input, &mut convolved)
         });
         let statistics = match self.running {
-            None => across::moments(&self.share, statistics),
+            None => sync::moments(&self.share, statistics),
             Some(_) => statistics,
         };
         Convolved { layer: self, values: convolved, statistics }
@@ -143,7 +143,7 @@ impl Convolved {
         let Self { layer, mut values, statistics } = self;
         let norm = layer.norm(&statistics.mean, &statistics.variance);
         let isa = Isa::detect();
-        let whole = |mine: &Sums| layer.running.is_none().then(|| across::sums(&layer.share, mine));
+        let whole = |mine: &Sums| layer.running.is_none().then(|| sync::sums(&layer.share, mine));
         let (gamma, beta) = backward(isa, &norm, &mut values, activation, grad, shortcut, whole);
         Differentiated { layer, grad: values, gamma, beta }
     }

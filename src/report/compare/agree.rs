@@ -1,4 +1,4 @@
-//! Whether reports were measured alike.
+//! Checks that reports were measured under the same conditions.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::{
     report::{Report, document::name_of},
 };
 
-/// What a report says of a condition, if it applies to it.
+/// Reads a condition from a report, if it applies to that.
 type Fact = fn(&Report) -> Option<String>;
 
-/// What must agree for scores to share a table.
+/// The conditions that must agree for scores to be in one table.
 const FACTS: [(&str, Fact); 8] = [
     ("split", |report| Some(report.split.to_string())),
     ("images", |report| Some(images(report))),
@@ -63,7 +63,7 @@ pub(super) fn conditions(entries: &[Entry]) -> Result<Vec<String>> {
     Ok(sentences)
 }
 
-/// What a fact is in which reports, if they do not agree.
+/// The values of a condition with the reports that have them, if they differ.
 fn difference(entries: &[Entry], condition: &str, fact: Fact) -> Option<String> {
     let mut values: Vec<(String, Vec<String>)> = Vec::new();
     for entry in entries {

@@ -1,4 +1,4 @@
-//! One page with everything: no network, nothing beside it.
+//! The comparison as one self-contained page.
 
 use super::{Comparison, strips::Strip};
 use crate::report::{

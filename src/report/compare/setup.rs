@@ -1,4 +1,4 @@
-//! What is compared: runs of one set-up, whatever their seed.
+//! Set-ups: the rows of a comparison, each with the runs that differ in their seed only.
 
 use super::Entry;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     report::Report,
 };
 
-/// What a row is to the others; rows are ordered by it.
+/// The kind of method of a row, by which rows are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Role {
     /// A rule that ignores the image.
@@ -25,12 +25,12 @@ pub(super) enum Role {
 /// The runs of one set-up.
 #[derive(Debug, Clone)]
 pub(super) struct Setup {
-    /// What tables call it.
+    /// Its title in tables.
     pub(super) title: String,
-    /// What its runs are called.
+    /// The name of its runs.
     pub(super) name: String,
     pub(super) role: Role,
-    /// Rounds of erasing, if it is ours.
+    /// Rounds of erasing, if the method is min-max entropy.
     pub(super) rounds: Option<usize>,
     /// Reports on its maps, one per seed.
     pub(super) plain: Vec<Entry>,
@@ -62,7 +62,7 @@ pub(super) fn group(entries: Vec<Entry>) -> Result<Vec<Setup>> {
     Ok(setups)
 }
 
-/// Adds what sets them apart to titles that several set-ups have.
+/// Makes titles that several set-ups share unique, by adding what these differ in.
 fn tell_apart(setups: &mut [Setup], more: impl Fn(&Setup) -> String) {
     let titles: Vec<String> = setups.iter().map(|setup| setup.title.clone()).collect();
     for setup in setups {
@@ -175,7 +175,7 @@ impl Role {
     }
 }
 
-/// What a method is to the others, and what the paper calls it.
+/// The kind of a method, and its name in the paper.
 fn known(method: &str) -> (Role, &str) {
     match method {
         "minmax" => (Role::Ours, "Ours"),

@@ -1,4 +1,4 @@
-//! What happens to a result while it is still in registers.
+//! Operations on results while they are still in registers.
 
 use crate::simd::Simd;
 

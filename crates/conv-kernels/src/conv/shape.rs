@@ -1,4 +1,4 @@
-//! What a convolution looks like, checked once so that kernels need not.
+//! The shape of a convolution, checked once so that the kernels need not check it.
 
 /// A convolution whose sizes do not fit together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Masks mixed with images: in one class folder, side by side with what they are masks of.
+//! Masks that are in the class folders, beside their images.
 //!
 //! ```text
 //! benign/1.png  1_mask.png  1_mask_1.png     by name
@@ -10,10 +10,10 @@ use std::{collections::BTreeSet, path::Path};
 use super::{File, names};
 use crate::data::{image, layout::grouped};
 
-/// Tells masks from images among those pictures that are in one folder.
+/// Finds the masks among the pictures of one folder.
 ///
-/// Gives the masks, each with the image that it belongs to, and what looks like a mask in every way
-/// but has no image.
+/// Gives the masks, each with the image that it belongs to, and the pictures that look like masks
+/// by name and content but have no image.
 pub(super) fn sort(pictures: &[File], folder: &[usize]) -> (Vec<(usize, usize)>, Vec<usize>) {
     let by_stem = grouped(folder.iter().map(|&index| (pictures[index].stem.as_str(), index)));
     let partner = |stem: Option<&str>| stem.and_then(|stem| by_stem.get(stem)).map(|of| of[0]);
@@ -48,7 +48,7 @@ pub(super) fn sort(pictures: &[File], folder: &[usize]) -> (Vec<(usize, usize)>,
     }
     let without_image = those_that(&without_image, |&index| is_drawn(index));
 
-    // What is an image's mask is nobody's image.
+    // A picture that is a mask is not an image of another mask.
     let of: BTreeSet<usize> = masks.iter().map(|(mask, _)| *mask).collect();
     masks.retain(|(_, image)| !of.contains(image));
     masks.sort_unstable();
@@ -66,7 +66,7 @@ const LEVELS: usize = 16;
 const TWO_LEVELS: f64 = 0.97;
 /// Larger pictures are not decoded to find out what they are.
 const MAX_MEGAPIXELS: u32 = 50;
-/// Files of a kind that are decoded before all of the kind are believed to be alike.
+/// Files of a kind that are decoded; if they agree, all of the kind are taken to be alike.
 const SAMPLE: usize = 6;
 
 /// What a picture looks like.
@@ -107,9 +107,9 @@ impl Content {
     }
 }
 
-/// Those of `items` that hold, of which some are tried and all are if those disagree.
+/// The `items` for which `holds` is true: some are tested, and all of them if those disagree.
 ///
-/// A file that cannot be read holds: its name has brought it here.
+/// A file that cannot be read counts as true, since it was chosen by its name.
 fn those_that<T: Copy>(items: &[T], holds: impl Fn(&T) -> Option<bool>) -> Vec<T> {
     let step = items.len().div_ceil(SAMPLE).max(1);
     let tried: Vec<bool> = items.iter().step_by(step).filter_map(&holds).collect();

@@ -11,7 +11,7 @@ use crate::data::{
 /// What the folders of a dataset are.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// Folders whose pictures are masks, as the names on the way to them.
+    /// Folders whose pictures are masks, each as the names of the folders that lead to it.
     pub(super) mask_folders: BTreeSet<Vec<String>>,
     /// The folder that all images are in, if there is one for them.
     images_folder: Option<String>,
@@ -23,7 +23,7 @@ impl Shape {
         let mut shape =
             Self { mask_folders: mask_folders(pictures), images_folder: None, has_splits: false };
         let images = || pictures.iter().filter(|file| !shape.holds_masks(&file.folders));
-        // `images/` first: what is beside it is not meant.
+        // `images/` first: folders beside it are not part of the dataset.
         let is_in_images_folder = |file: &&File| {
             file.folders.first().is_some_and(|name| names::says_images(name))
                 && !shape.meaning(&file.folders).is_empty()
@@ -43,7 +43,8 @@ impl Shape {
         (1..=folders.len()).any(|depth| self.mask_folders.contains(&folders[..depth]))
     }
 
-    /// The folders without those that only say that there are images or masks in them.
+    /// The folders without those, such as `images/`, that only say that images or masks are in
+    /// them.
     pub(super) fn meaning<'a>(&self, folders: &'a [String]) -> Vec<&'a str> {
         let mut within_masks = false;
         let mut meaning = Vec::new();
@@ -57,8 +58,8 @@ impl Shape {
         meaning
     }
 
-    /// The split of the images of a folder, and their class if it is in the folder of one; nothing
-    /// if they are not meant.
+    /// The split of the images in a folder, and their class if it is known; `None` if the folder is
+    /// not part of the dataset.
     pub(super) fn place<'a>(&self, folders: &'a [String]) -> Option<(Split, Option<&'a str>)> {
         if self.holds_masks(folders)
             || self.images_folder.as_ref().is_some_and(|name| folders.first() != Some(name))
@@ -80,7 +81,7 @@ impl Shape {
     }
 }
 
-/// The folders that are named after masks, and hold some of images elsewhere.
+/// The folders that are named after masks and hold masks of images elsewhere.
 fn mask_folders(pictures: &[File]) -> BTreeSet<Vec<String>> {
     let depth = |file: &File| file.folders.iter().position(|name| names::may_hold_masks(name));
     let candidates =
@@ -92,7 +93,7 @@ fn mask_folders(pictures: &[File]) -> BTreeSet<Vec<String>> {
             || names::image_stem(&file.stem).is_some_and(|stem| stems.contains(stem))
     };
     let is_of_masks = |(folders, files): &(&[String], Vec<&File>)| {
-        // Whoever calls a folder so has no other thing in mind.
+        // A folder of this name holds masks, whatever their names.
         folders.last().is_some_and(|name| name == "masks") || files.iter().any(belongs)
     };
     grouped(candidates)

@@ -1,4 +1,4 @@
-//! Which pictures are the masks of which.
+//! Matches masks to images.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use crate::data::{
     problem::ProblemKind,
 };
 
-/// Which pictures are the masks of which.
+/// The masks of a dataset of class folders, matched to their images.
 #[derive(Debug, Default)]
 pub(super) struct Masks {
     /// Mask files by the index of their image.
@@ -41,7 +41,7 @@ impl Masks {
                 let around =
                     |index: &&usize| is_part(&place, &shape.meaning(&images[**index].folders));
                 let mut near = named.iter().filter(around);
-                // A mask folder may have fewer folders in it, as long as it is clear what is meant.
+                // Mask folders may have fewer levels, if only one image then fits.
                 let only = near.next().filter(|_| near.next().is_none());
                 named.iter().find(at).or(only)
             });
@@ -68,7 +68,7 @@ impl Masks {
         }
     }
 
-    /// Tells what was found beside the images, and what belongs to none.
+    /// Notes the masks found among the images, and records masks without an image as problems.
     pub(super) fn report(&self, builder: &mut Builder, images: &[File], masks: &[File]) {
         if let Some(first) = self.mixed.first() {
             builder.note(format!(
@@ -91,12 +91,12 @@ impl Masks {
         }
     }
 
-    /// Whether a picture among the images is one.
+    /// Whether a picture among the images is an image, not a mask.
     pub(super) fn is_image(&self, index: usize) -> bool {
         !self.mixed.contains(&index) && !self.without_image.contains(&index)
     }
 
-    /// Where the mask of an image without one would be; nowhere if there are none at all.
+    /// Where the mask of an image without one is expected; empty if the dataset has no masks.
     pub(super) fn expected(&self, home: &Path, shape: &Shape, image: &File) -> Vec<PathBuf> {
         let name = |end: &str| format!("{}{end}.png", image.stem);
         if !self.mixed.is_empty() {

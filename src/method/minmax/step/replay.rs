@@ -1,4 +1,4 @@
-//! The localizer passes of a step once more, to bring the mask's gradient back to the localizer.
+//! The localizer passes of a step repeated, to propagate the mask's gradient to the localizer.
 //!
 //! Only for `mask.gradient = "through"`; the paper detaches the mask. The gradient of the
 //! accumulated mask is known only after the classifier's two losses, and keeping the graph of
@@ -6,7 +6,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{LocalizerPass, Step, each, shown};
+use super::{LocalizerPass, Step, each, images_of_pass};
 use crate::{
     method::gradient::{GradientSum, accumulate},
     model::Pass,
@@ -14,7 +14,7 @@ use crate::{
 
 impl Step<'_> {
     /// Repeats the passes that gave `mask` and differentiates each: the localizer's loss, and
-    /// the classifier's losses by way of the mask, whose gradient is `mask_gradient`.
+    /// the classifier's losses through the mask, whose gradient by it is `mask_gradient`.
     pub(super) fn replay(
         &self,
         passes: &[LocalizerPass],
@@ -25,11 +25,11 @@ impl Step<'_> {
         let mut recursion = self.start();
         let (masks, mask_gradients) = (each(mask), each(mask_gradient));
         for pass in passes {
-            let shown = shown(&pass.active);
-            let labels = self.labels_of(&shown);
-            // The statistics were moved by the first time.
-            let statistics = self.pass(Pass::TrainOnly(pass.share));
-            let response = self.localize(&recursion, &shown, statistics);
+            let passed = images_of_pass(&pass.active);
+            let labels = self.labels_of(&passed);
+            // The running statistics were updated by the first pass.
+            let statistics = self.unless_frozen(Pass::TrainOnly(pass.share));
+            let response = self.localize(&recursion, &passed, statistics);
             let mut loss = self.localizer_loss(&response, &labels);
             let constant = response.detached().mask(self.size(), &self.rules());
 

@@ -1,13 +1,13 @@
-//! Batch norm over all ranks that learn from one batch.
+//! Synchronized batch norm: over all ranks that share a batch.
 //!
-//! A batch norm needs mean and variance of the whole batch on its way forward, and two sums of
-//! gradients on its way back; those are exchanged, and nothing else of the images.
+//! It needs mean and variance of the whole batch in the forward pass, and two sums of gradients in
+//! the backward pass; only those are exchanged.
 
 use conv_kernels::batch_norm::{Moments, Sums};
 
 use crate::collective::Share;
 
-/// Mean and variance of what all ranks have, from those of each.
+/// Mean and variance over all ranks, from those of each.
 ///
 /// With `n`, `m` and `v` of each rank, `M = Σ n m / Σ n` and `V = Σ n (v + (m − M)²) / Σ n`.
 pub(super) fn moments(share: &Share, mine: Moments) -> Moments {
@@ -36,7 +36,7 @@ pub(super) fn sums(share: &Share, mine: &Sums) -> Sums {
     Sums { gamma: channels(1), beta: channels(2), pixels: sum(0, 0) as usize }
 }
 
-/// A count and two numbers per channel of each rank; zeros of those whose images do not count.
+/// A count and two numbers per channel from each rank; zeros from ranks whose images do not count.
 fn exchange(share: &Share, count: usize, [a, b]: [&[f32]; 2]) -> Vec<[Vec<f64>; 3]> {
     let counts = share.counts();
     let number = |value: f64| if counts { value } else { 0.0 };

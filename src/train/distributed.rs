@@ -1,4 +1,5 @@
-//! What several ranks owe each other: settings that can be shared, one start, one gradient.
+//! Training on several ranks: which settings allow it, the check that all of them start alike, and
+//! the sum of what each has learned.
 
 use burn::module::Module;
 
@@ -14,7 +15,7 @@ use crate::{
     run::Position,
 };
 
-/// Refuses what several ranks could only do otherwise than one.
+/// Refuses settings under which several ranks would not compute the same as one process.
 pub(super) fn require_shareable(task: &TrainingTask<'_>) -> Result<()> {
     let TrainingTask { config, ranks, .. } = task;
     if ranks.is_alone() {
@@ -42,7 +43,7 @@ pub(super) fn require_shareable(task: &TrainingTask<'_>) -> Result<()> {
     if problems.is_empty() { Ok(()) } else { Err(Error::Setting(problems)) }
 }
 
-/// Refuses to train together from different weights, settings or data.
+/// Refuses to train on ranks that start from different weights, settings or data.
 pub(super) fn require_same_start(
     ranks: &Ranks,
     model: &impl Module,
@@ -72,7 +73,7 @@ pub(super) fn require_same_start(
     ]))
 }
 
-/// An observer that is told of events on the first rank only, and may ask to stop on any.
+/// An observer that is told of events on the first rank only, and may stop the training on any.
 pub(super) struct FirstRank<'a> {
     pub(super) observer: &'a mut dyn Observer,
     /// Whether this is the first rank.
@@ -91,7 +92,7 @@ impl Observer for FirstRank<'_> {
     }
 }
 
-/// What came of a step on all ranks, from what came of it on this one.
+/// The result of a step over all ranks, from that of this rank.
 pub(super) fn summed(mut learned: Learned, ranks: &Ranks) -> Learned {
     if ranks.is_alone() {
         return learned;
@@ -163,7 +164,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// What one step on a batch comes to, and the network after it; with what a rank did of it.
+    /// The result of one step on a batch, the network after it, and the localizer passes of this
+    /// rank.
     fn step<L: Learner>(
         learner: &L,
         config: &Config,
