@@ -21,7 +21,7 @@ settings! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AttentionCut {
-    /// More than its share, `1/n` of a map of n cells.
+    /// At least its share, `1/n` of a map of n cells.
     Uniform,
     /// `1/(c·n)` with c classes: the published code, which marks nearly everything.
     Legacy,

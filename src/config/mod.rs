@@ -135,7 +135,7 @@ settings! {
     [""]
     /// Everything that decides the outcome of a run.
     pub struct Config {
-        /// What is trained: one of [`method::NAMES`](crate::method::NAMES).
+        /// What is trained.
         pub method: String = "minmax".to_owned(),
         /// Root of every random stream; equal seeds give equal runs.
         pub seed: u64 = 0,

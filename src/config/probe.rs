@@ -16,7 +16,8 @@ settings! {
         pub dimensions: usize = 64 => within(1..=2048),
         /// Most cells of a training image that are kept.
         pub cells: usize = 2000 => within(1..=1 << 20),
-        /// Memory for the cells of all training images, in MiB; fewer are kept where it is short.
+        /// Memory for features of training images, in MiB: a third each for vectors before and
+        /// after projection and for maps of the class head; fewer cells are kept where it is short.
         pub memory_mib: usize = 1024 => within(16..=1 << 20),
         /// Which linear heads teach where the object is.
         pub teachers: Teachers = Teachers::Both,

@@ -118,7 +118,7 @@ impl Probe {
         };
         format!(
             "odds of foreground, {} by the image's own discriminant and the rest by students, cut \
-             where they fall into two heaps (β = {:.2}, α = {:.2}), between 1 : e and e : 1{edges}",
+             between the two modes of their histogram (β = {:.2}, α = {:.2}), between 1 : e and e : 1{edges}",
             self.config.probe.own_image, beta, alpha
         )
     }
