@@ -167,6 +167,18 @@ fn an_output_never_replaces_an_input() {
 }
 
 #[test]
+fn predictions_among_the_images_of_a_dataset_come_with_a_warning() {
+    let workshop = Workshop::new();
+    workshop.image("data/cat/1.png", 40, 40);
+    let warned = |out: &str| {
+        let output = workshop.predict(&["data/cat/1.png", "--out", out]);
+        assert!(output.status.success(), "{output:?}");
+        stderr(&output).contains("ground truth")
+    };
+    assert!(warned("data") && warned("data/cat") && !warned("data/predictions"));
+}
+
+#[test]
 fn one_bad_image_does_not_stop_the_rest() {
     let workshop = Workshop::new();
     let good = workshop.image("good.png", 64, 48);

@@ -53,6 +53,12 @@ impl Inputs {
         Ok(inputs)
     }
 
+    /// Whether an image lies in a folder, given without links, or below it.
+    pub(super) fn lie_below(&self, folder: &Path) -> bool {
+        let below = |path: &Path| fs::canonicalize(path).is_ok_and(|path| path.starts_with(folder));
+        self.images.iter().any(|input| below(&input.path))
+    }
+
     /// Images of a dataset, which are called as they are there.
     pub(super) fn of(samples: &[Sample]) -> Self {
         let mut inputs = Self::default();

@@ -4,7 +4,7 @@ mod inputs;
 mod outputs;
 
 use std::{
-    io,
+    fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::mpsc::{self, RecvTimeoutError},
@@ -104,6 +104,14 @@ impl Predict {
         inputs.problems.iter().for_each(|problem| ui.warn(problem));
         if inputs.images.is_empty() {
             bail!("there is no image to predict");
+        }
+        // A folder that is not there yet holds no images.
+        if fs::canonicalize(&out).is_ok_and(|out| inputs.lie_below(&out)) {
+            ui.warn(&format!(
+                "predictions are written into `{}`, where their images are: who reads a dataset \
+                 from there takes them for ground truth, so give another folder by `--out`",
+                out.display()
+            ));
         }
 
         // Decoding begins while the weights are read.
