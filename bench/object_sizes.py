@@ -1,15 +1,20 @@
 """Datasets with objects of other sizes, to try settings on that were chosen elsewhere.
 
     apt-get download tuxpaint-stamps-default && dpkg -x tuxpaint-stamps-default_*.deb stamps
-    python bench/object_sizes.py stamps/usr/share/tuxpaint/stamps CUB5 FOLDS OUT
+    python bench/object_sizes.py stamps/usr/share/tuxpaint/stamps CUB5 FOLDS OUT [--draw N]
 
 writes class folders with masks, which `pinpoint train --data OUT/stamps-small` and so on read:
 
 - `stamps-small`, `stamps-medium`, `stamps-large`: photographs of animals, plants, food, tools and
   signs (Tux Paint's stamps), pasted where no bird is into images of CUB5; they cover about 4, 13
   and 30 % of the image. Test images show other objects than training images.
+- `other-mixed`, `other-half`: the same with other kinds of stamps, which cover 4 to 60 % and 40 to
+  75 % of the image where their shape allows it.
 - `birds-close`: images of CUB5 cut so that the bird covers 33 to 50 %; training images are those of
   the folds, so that the test images of CUB5 are only scored.
+
+Another `--draw` chooses other stamps, places and sizes; settings are tried on draw 1, and draw 0 is
+only scored.
 
 CUB5 is the folder with `CUB_200_2011` and `segmentations`, FOLDS that with its `*.csv` folds.
 """
@@ -30,7 +35,23 @@ KINDS = {
     "tool": ["household/tools"],
     "vegetable": ["food/vegetables"],
 }
-SHARES = {"stamps-small": (0.02, 0.06), "stamps-medium": (0.08, 0.2), "stamps-large": (0.3, 0.6)}
+OTHER_KINDS = {
+    "vehicle": [f"vehicles/{kind}" for kind in ("auto", "flight", "ship", "emergency", "construction", "cycle", "race")],
+    "tree": ["plants/trees", "plants"],
+    "insect": [f"animals/{kind}" for kind in ("insects", "shellfish", "lizards", "amphibians")],
+    "fish": ["animals/fish"],
+    "household": ["household", "household/dishes", "household/electronics"],
+    "music": ["hobbies/music", "hobbies"],
+    "planet": ["space/planets", "space/moon", "space", "sports"],
+}
+# Folders of each class, the least and largest share of the image, and where randomness begins.
+SETS = {
+    "stamps-small": (KINDS, 0.02, 0.06, 2),
+    "stamps-medium": (KINDS, 0.08, 0.2, 2),
+    "stamps-large": (KINDS, 0.3, 0.6, 2),
+    "other-mixed": (OTHER_KINDS, 0.04, 0.6, 33),
+    "other-half": (OTHER_KINDS, 0.4, 0.75, 33),
+}
 MOST_STAMPS, LEAST_SIDE, COPIES = 26, 100, 2
 
 
@@ -62,10 +83,10 @@ def without_bird(picture, mask):
     return picture.crop(max(sides, key=area)) if sides else None
 
 
-def stamps(root, kind):
-    """The stamps of a kind, cut to what they show."""
-    files = sorted(file for folder in KINDS[kind] for file in (pathlib.Path(root) / folder).glob("*.png"))
-    np.random.default_rng(7).shuffle(files)
+def stamps(root, folders, draw):
+    """The stamps of some folders, cut to what they show."""
+    files = sorted(file for folder in folders for file in (pathlib.Path(root) / folder).glob("*.png"))
+    np.random.default_rng(7 + 10 * draw).shuffle(files)
     for file in files[:MOST_STAMPS]:
         stamp = Image.open(file).convert("RGBA")
         stamp = stamp.crop(stamp.getchannel("A").point(lambda value: 255 * (value > 16)).getbbox())
@@ -113,6 +134,7 @@ def main():
     parser.add_argument("cub5")
     parser.add_argument("folds")
     parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--draw", type=int, default=0)
     arguments = parser.parse_args()
     backgrounds, rng = [], np.random.default_rng(1)
     for split, label, name, picture, mask in birds(arguments.cub5, arguments.folds):
@@ -121,10 +143,10 @@ def main():
         if mask.sum() >= 1500:
             split = "test" if split == "test" else "train"
             write(arguments.out / "birds-close", split, label, name, *close(rng, picture, mask))
-    for name, (low, high) in SHARES.items():
-        rng = np.random.default_rng(2)
-        for kind in KINDS:
-            found = list(stamps(arguments.stamps, kind))
+    for name, (kinds, low, high, seed) in SETS.items():
+        rng = np.random.default_rng(seed + 10 * arguments.draw)
+        for kind, folders in kinds.items():
+            found = list(stamps(arguments.stamps, folders, arguments.draw))
             for index, stamp in enumerate(found):
                 split = "train" if index < 0.6 * len(found) else "test"
                 for copy in range(COPIES):
