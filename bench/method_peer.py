@@ -4,7 +4,7 @@
     python bench/method_peer.py target/release/pinpoint [--repeat 3] [--only resnet18]
     python bench/method_peer.py target/release/pinpoint --first RUN IMAGE
 
-The peer below is the same method on the same network, written for PyTorch: u + 1 looks of the
+The peer below is the same method on the same network, written for PyTorch: u + 1 passes of the
 localizer, each with its backward pass, then the classifier on both halves, then SGD. All samples
 stay trusted, as in `pinpoint bench`. Every measurement is a process of its own, so that peak memory
 is its own too; times are the best of all repeats, ratios are PyTorch's better layout / pinpoint.
