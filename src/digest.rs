@@ -37,13 +37,6 @@ impl Digest {
     }
 }
 
-/// The digest of some bytes, in hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut digest = Digest::default();
-    digest.add(bytes);
-    digest.hex()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,11 +44,15 @@ mod tests {
     #[test]
     fn digests_are_those_of_the_standard() {
         // FIPS 180-2, appendix B.1.
+        let digest = |pieces: [&[u8]; 2]| {
+            let mut digest = Digest::default();
+            digest.add(pieces[0]);
+            digest.add_all(pieces[1]).unwrap();
+            digest.hex()
+        };
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(hex(b"abc"), expected);
-        let mut pieces = Digest::default();
-        pieces.add(b"a");
-        pieces.add_all(&b"bc"[..]).unwrap();
-        assert_eq!(pieces.hex(), expected);
+        for pieces in [[&b"abc"[..], b""], [b"a", b"bc"]] {
+            assert_eq!(digest(pieces), expected);
+        }
     }
 }

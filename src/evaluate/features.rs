@@ -97,8 +97,8 @@ mod tests {
     use super::*;
     use crate::{
         config::Config,
-        model::{Model, params},
-        run::write_atomically,
+        model::{Model, params, weights::Arrays},
+        run::write_atomically_by,
     };
 
     fn saved(backbone: Backbone, folder: &Path) -> std::path::PathBuf {
@@ -106,8 +106,8 @@ mod tests {
         config.model.backbone = backbone;
         let model = Model::new(&config, 2, &device::cpu());
         let path = folder.join("w.safetensors");
-        let content = weights::encode(&params::collect(&model), &"a note");
-        write_atomically(&path, &content).unwrap();
+        let arrays = params::collect(&model);
+        write_atomically_by(&path, |file| weights::write(file, &arrays, &"a note")).unwrap();
         path
     }
 
@@ -128,7 +128,7 @@ mod tests {
     fn what_has_no_backbone_is_refused_with_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("w.safetensors");
-        write_atomically(&path, &weights::encode(&weights::Arrays::new(), &"a note")).unwrap();
+        write_atomically_by(&path, |file| weights::write(file, &Arrays::new(), &"a note")).unwrap();
         let message = Features::open(&path).unwrap_err().to_string();
         assert!(
             message.contains("no residual network") && message.contains("--weights"),

@@ -3,9 +3,10 @@
 //! Pickles are interpreted, never executed: only tensors come out of them.
 
 use std::{
+    cmp,
     collections::{BTreeMap, HashMap},
     fmt, fs,
-    io::{self, Read as _, Seek as _, SeekFrom},
+    io::{self, Read as _, Seek as _, SeekFrom, Write},
     path::Path,
 };
 
@@ -17,7 +18,7 @@ use half::{bf16, f16};
 use rayon::prelude::*;
 use safetensors::{
     Dtype,
-    tensor::{Metadata, TensorInfo, TensorView},
+    tensor::{Metadata, TensorInfo},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -29,7 +30,7 @@ use super::{
     role::{Part, Role},
 };
 use crate::{
-    digest::{self, Digest},
+    digest::Digest,
     error::{Error, Result},
     regular,
 };
@@ -82,7 +83,7 @@ pub fn read(path: &Path) -> Result<Arrays> {
     }
 }
 
-/// What [`encode`] wrote, read back.
+/// What [`write`] wrote, read back.
 #[derive(Debug)]
 pub struct Noted<T> {
     /// The tensors.
@@ -93,14 +94,14 @@ pub struct Noted<T> {
     pub verified: bool,
 }
 
-/// Reads the tensors of a safetensors file, and what [`encode`] noted beside them.
+/// Reads the tensors of a safetensors file, and what [`write`] noted beside them.
 pub fn read_with_note<T: DeserializeOwned>(path: &Path) -> Result<Noted<T>> {
     let file = SafetensorsFile::open(path)?;
     let note = from_note(path, file.note.clone())?;
     Ok(Noted { arrays: file.arrays()?, note, verified: file.checksums.is_some() })
 }
 
-/// Reads what [`encode`] noted, unverified and without the tensors.
+/// Reads what [`write`] noted, unverified and without the tensors.
 ///
 /// A file of a newer version may keep its checksums in another way, and still tells its version.
 pub fn read_note<T: DeserializeOwned>(path: &Path) -> Result<T> {
@@ -115,7 +116,7 @@ fn from_note<T: DeserializeOwned>(path: &Path, note: Option<Value>) -> Result<T>
     serde_json::from_value(note).map_err(|error| broken(path, &error))
 }
 
-/// Reads some tensors of a file that [`encode`] wrote, and no others.
+/// Reads some tensors of a file that [`write`] wrote, and no others.
 pub(crate) fn read_some(path: &Path, names: &[String]) -> Result<Vec<Array>> {
     let file = SafetensorsFile::open(path)?;
     let mut open = regular::open(path).map_err(Error::file("read", path))?;
@@ -128,44 +129,75 @@ pub(crate) fn read_some(path: &Path, names: &[String]) -> Result<Vec<Array>> {
     names.iter().map(read).collect()
 }
 
-/// The safetensors file of tensors and a note, with checksums of both.
-pub fn encode(arrays: &Arrays, note: &impl Serialize) -> Vec<u8> {
-    encode_some_in_half(arrays, |_| false, note)
+/// Writes the safetensors file of tensors and a note, with checksums of both.
+pub fn write(to: &mut impl Write, arrays: &Arrays, note: &impl Serialize) -> io::Result<()> {
+    write_some_in_half(to, arrays, |_| false, note)
 }
 
 /// The same, with the tensors of some names in half precision.
-pub(crate) fn encode_some_in_half(
+pub(crate) fn write_some_in_half(
+    to: &mut impl Write,
     arrays: &Arrays,
-    in_half: impl Fn(&str) -> bool + Sync,
+    in_half: impl Fn(&str) -> bool,
     note: &impl Serialize,
-) -> Vec<u8> {
-    let bytes: Vec<(&String, &Array, Dtype, Vec<u8>, String)> = arrays
-        .par_iter()
-        .map(|(name, array)| {
-            let values = array.values.iter();
-            let (dtype, bytes): (_, Vec<u8>) = if in_half(name) {
-                let halves = values.flat_map(|&value| f16::from_f32(value).to_le_bytes());
-                (Dtype::F16, halves.collect())
-            } else {
-                (Dtype::F32, values.flat_map(|value| value.to_le_bytes()).collect())
-            };
-            let sum = digest::hex(&bytes);
-            (name, array, dtype, bytes, sum)
-        })
-        .collect();
+) -> io::Result<()> {
+    let dtype = |name: &str| if in_half(name) { Dtype::F16 } else { Dtype::F32 };
+    let mut tensors: Vec<(&str, &Array, Dtype)> =
+        arrays.iter().map(|(name, array)| (name.as_str(), array, dtype(name))).collect();
+    let sum = |&(name, array, dtype): &(&str, &Array, Dtype)| {
+        let mut digest = Digest::default();
+        let add = |block: &[u8]| {
+            digest.add(block);
+            Ok(())
+        };
+        each_block(&array.values, dtype, add).expect("adding to a digest does not fail");
+        (name.to_owned(), digest.hex())
+    };
+    let sums = tensors.par_iter().map(sum).collect();
     let note = serde_json::to_value(note).expect("notes are plain data");
-    let sums = bytes.iter().map(|(name, .., sum)| ((*name).clone(), sum.clone())).collect();
-    let shapes =
-        bytes.iter().map(|(name, array, dtype, ..)| (name.as_str(), *dtype, &*array.shape));
+    let shapes = tensors.iter().map(|(name, array, dtype)| (*name, *dtype, &*array.shape));
     let checksums = Checksums::new(&note, sums, shapes);
-    let views = bytes.iter().map(|(name, array, dtype, bytes, _)| {
-        let view = TensorView::new(*dtype, array.shape.clone(), bytes);
-        (*name, view.expect("an array has as many values as its shape says"))
-    });
     let metadata = serde_json::to_string(&NoteWithChecksums { note: &note, sha256: &checksums });
     let metadata = HashMap::from([(METADATA_KEY.to_owned(), metadata.expect("plain data"))]);
-    let file = safetensors::serialize(views, Some(metadata));
-    file.expect("names and shapes are valid")
+
+    // Wider types come first, so that each value is aligned.
+    tensors.sort_by_key(|&(.., dtype)| cmp::Reverse(dtype));
+    let mut end = 0;
+    let infos = tensors.iter().map(|&(name, Array { shape, values }, dtype)| {
+        let start = end;
+        end += values.len() * dtype.bitsize() / 8;
+        (name.to_owned(), TensorInfo { dtype, shape: shape.clone(), data_offsets: (start, end) })
+    });
+    let header = Metadata::new(Some(metadata), infos.collect());
+    let header = header.expect("an array has as many values as its shape says");
+    let mut header = serde_json::to_vec(&header).expect("headers are plain data");
+    header.resize(header.len().next_multiple_of(8), b' ');
+    to.write_all(&(header.len() as u64).to_le_bytes())?;
+    to.write_all(&header)?;
+    for (_, array, dtype) in tensors {
+        each_block(&array.values, dtype, |block| to.write_all(block))?;
+    }
+    Ok(())
+}
+
+/// Gives the bytes of numbers, a block at a time, so that no copy of a large tensor is made.
+fn each_block(
+    values: &[f32],
+    dtype: Dtype,
+    mut give: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut block = Vec::with_capacity(BLOCK);
+    for values in values.chunks(BLOCK / size_of::<f32>()) {
+        block.clear();
+        match dtype {
+            Dtype::F16 => {
+                block.extend(values.iter().flat_map(|&it| f16::from_f32(it).to_le_bytes()))
+            }
+            _ => block.extend(values.iter().flat_map(|value| value.to_le_bytes())),
+        }
+        give(&block)?;
+    }
+    Ok(())
 }
 
 /// Puts the tensors of a weight file into a model, by name.
@@ -469,12 +501,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("weights.safetensors");
         let arrays = params::collect(&model(2, 1));
-        let first = encode(&arrays, &vec!["benign", "malignant"]);
+        let written = || {
+            let mut bytes = Vec::new();
+            write(&mut bytes, &arrays, &["benign", "malignant"]).unwrap();
+            bytes
+        };
+        let first = written();
         fs::write(&path, &first).unwrap();
         let read = read_with_note::<Vec<String>>(&path).unwrap();
         assert!(read.arrays == arrays && read.note == ["benign", "malignant"] && read.verified);
         // The same content gives the same bytes, or runs could not be compared.
-        assert!(first == encode(&arrays, &vec!["benign", "malignant"]));
+        assert!(first == written());
     }
 
     #[test]

@@ -19,7 +19,10 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    regular,
+};
 
 /// How the names of unfinished files end; they start with a dot.
 const ENDING: &str = ".pinpoint-part";
@@ -31,12 +34,38 @@ const ATTEMPTS: usize = 16;
 ///
 /// The first write into a folder removes what killed writers left there.
 pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
+    write_atomically_by(path, |file| file.write_all(content))
+}
+
+/// The same for content that is not held in memory: `write` writes it, piece by piece.
+pub fn write_atomically_by(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<()> {
     let save = || {
         let mut part = PartFile::beside(path)?;
-        part.file.write_all(content)?;
+        write(&mut part.file)?;
         part.publish(path)
     };
     save().map_err(Error::file("write", path))
+}
+
+/// Gives a file that is never changed in place a second name, and so takes no space for a copy; on
+/// file systems without links it is copied.
+pub(crate) fn link_atomically(from: &Path, to: &Path) -> Result<()> {
+    let linked = || {
+        // For its name; what is still there in the end is removed, as `to` may have been a name of
+        // the same file already.
+        let part = PartFile::beside(to)?;
+        fs::remove_file(&part.path)?;
+        fs::hard_link(from, &part.path)?;
+        fs::rename(&part.path, to)?;
+        sync_folder(folder_of(to))
+    };
+    linked().or_else(|_| {
+        let mut content = regular::open(from).map_err(Error::file("read", from))?;
+        write_atomically_by(to, |file| io::copy(&mut content, file).map(drop))
+    })
 }
 
 /// A file in the making, which is removed unless it is published.
@@ -165,6 +194,22 @@ mod tests {
         assert!(message.contains("taken"), "{message}");
         assert_eq!(names(folder.path()), ["taken"]);
         assert_eq!(fs::read(path.join("inside")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn a_second_name_is_given_once_or_twice_and_outlives_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let [best, last] = ["best", "last"].map(|name| folder.path().join(name));
+        fs::write(&last, "old").unwrap();
+        write_atomically(&best, b"new").unwrap();
+        for _ in 0..2 {
+            link_atomically(&best, &last).unwrap();
+            assert_eq!(names(folder.path()), ["best", "last"]);
+        }
+        write_atomically(&best, b"newer").unwrap();
+        assert_eq!(fs::read(&last).unwrap(), b"new");
+        let message = link_atomically(&folder.path().join("gone"), &last).unwrap_err().to_string();
+        assert!(message.contains("gone") && names(folder.path()) == ["best", "last"], "{message}");
     }
 
     #[test]

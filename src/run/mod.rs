@@ -31,9 +31,13 @@ use std::{
 use burn::module::Module;
 
 use self::lock::Lock;
-pub(crate) use self::{atomic::PartFile, difference::difference, inputs::content_of};
+pub(crate) use self::{
+    atomic::{PartFile, link_atomically},
+    difference::difference,
+    inputs::content_of,
+};
 pub use self::{
-    atomic::write_atomically,
+    atomic::{write_atomically, write_atomically_by},
     inputs::{DataSource, Fingerprint, Inputs, WeightFile},
     state::{Best, EpochRecord, Position, Sums, WeightsNote},
 };
@@ -266,7 +270,8 @@ impl RunDir {
         for part in [BEST, LAST] {
             let from: Noted<WeightsNote> = weights::read_with_note(&other.root.join(part))?;
             let note = WeightsNote { settings: Some(settings.clone()), ..from.note };
-            write_atomically(&self.root.join(part), &weights::encode(&from.arrays, &note))?;
+            let path = self.root.join(part);
+            write_atomically_by(&path, |file| weights::write(file, &from.arrays, &note))?;
         }
         for part in [INPUTS, METRICS, METRICS_TABLE, CURVES, CHECKPOINT] {
             let source = other.root.join(part);
@@ -295,14 +300,14 @@ impl RunDir {
         let mut arrays = params::collect(model);
         arrays.extend(memory.into_iter().map(|(name, array)| (format!("optimizer.{name}"), array)));
         let path = self.checkpoint();
-        write_atomically(&path, &weights::encode(&arrays, position))?;
+        write_atomically_by(&path, |file| weights::write(file, &arrays, position))?;
         Ok(path)
     }
 
     /// Saves the checkpoint of a finished run, which needs no weights.
     pub fn save_finished(&self, position: &Position) -> Result<PathBuf> {
         let path = self.checkpoint();
-        write_atomically(&path, &weights::encode(&Arrays::new(), position))?;
+        write_atomically_by(&path, |file| weights::write(file, &Arrays::new(), position))?;
         Ok(path)
     }
 

@@ -28,7 +28,7 @@ use crate::{
         weights::{self, Arrays},
     },
     regular,
-    run::{WeightFile, content_of, difference, write_atomically},
+    run::{WeightFile, content_of, difference, write_atomically_by},
 };
 
 /// Ending of the file names of shards.
@@ -235,9 +235,10 @@ impl FeatureMaker {
         }
         made.done = note.images.len();
         fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
-        let content =
-            weights::encode_some_in_half(&arrays, |name| !name.ends_with(DESCRIPTOR), &note);
-        write_atomically(&path, &content)?;
+        let in_half = |name: &str| !name.ends_with(DESCRIPTOR);
+        write_atomically_by(&path, |file| {
+            weights::write_some_in_half(file, &arrays, in_half, &note)
+        })?;
         Ok(Some(made))
     }
 }

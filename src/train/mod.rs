@@ -48,7 +48,7 @@ use crate::{
         Pass, params,
         weights::{self, Arrays},
     },
-    run::{Best, DataSource, Inputs, Position, RunDir, Sums, WeightsNote, write_atomically},
+    run::{Best, DataSource, Inputs, Position, RunDir, Sums, WeightsNote, write_atomically_by},
 };
 
 /// How often the observer is asked whether to stop while an image is decoded.
@@ -406,7 +406,8 @@ impl<'a, L: Learner> Training<'a, L> {
         let TrainingTask { config, dataset, .. } = self.task;
         let note = WeightsNote::new(config, &dataset.classes, self.position.epoch);
         self.task.ranks.on_first(|| {
-            write_atomically(path, &weights::encode(&params::collect(&self.model), &note))
+            let arrays = params::collect(&self.model);
+            write_atomically_by(path, |file| weights::write(file, &arrays, &note))
         })
     }
 

@@ -31,7 +31,10 @@ use crate::{
         weights::{self, Arrays},
     },
     rng::{Purpose, Stream},
-    run::{Best, Checkpoint, EpochRecord, Position, RunDir, WeightsNote, write_atomically},
+    run::{
+        Best, Checkpoint, EpochRecord, Position, RunDir, WeightsNote, link_atomically,
+        write_atomically_by,
+    },
 };
 
 /// The warning if no weights are given.
@@ -107,10 +110,9 @@ pub(super) fn fit(
     position.epoch = 1;
     position.records.push(record);
     let note = WeightsNote::new(task.config, &task.dataset.classes, position.epoch);
-    let content = weights::encode(&probe.to_arrays(), &note);
-    for path in [run.best(), run.last()] {
-        write_atomically(&path, &content)?;
-    }
+    let arrays = probe.to_arrays();
+    write_atomically_by(&run.best(), |file| weights::write(file, &arrays, &note))?;
+    link_atomically(&run.best(), &run.last())?;
     run.write_metrics(&position.records)?;
     if let Some(Validation { error, .. }) = valid {
         let note = format!("{error:.1} % of validation images are misclassified");

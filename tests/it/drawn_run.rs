@@ -1,6 +1,6 @@
 //! Runs whose weights were drawn and not trained: quick, and as good where nothing is learned.
 
-use std::{fs, path::Path};
+use std::{fs::File, path::Path};
 
 use pinpoint::{
     config::{Backbone, Config},
@@ -22,5 +22,6 @@ pub(crate) fn write(folder: &Path, classes: &[&str]) {
     let classes: Vec<String> = classes.iter().map(|&name| name.to_owned()).collect();
     let note = WeightsNote::new(&config, &classes, 1);
     let model = Model::new(&config, classes.len(), &device::cpu());
-    fs::write(run.best(), weights::encode(&params::collect(&model), &note)).unwrap();
+    let mut file = File::create(run.best()).unwrap();
+    weights::write(&mut file, &params::collect(&model), &note).unwrap();
 }

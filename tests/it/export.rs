@@ -1,7 +1,8 @@
 //! Runs exported to ONNX say what the command says, by the runtime that others use.
 
 use std::{
-    env, fs,
+    env,
+    fs::{self, File},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -83,7 +84,7 @@ impl Drawn {
         }
         let names: Vec<String> = (0..classes).map(|class| format!("class {class}")).collect();
         let note = WeightsNote::new(&config, &names, 1);
-        fs::write(run.best(), weights::encode(&arrays, &note)).unwrap();
+        weights::write(&mut File::create(run.best()).unwrap(), &arrays, &note).unwrap();
         Self { folder, config }
     }
 
