@@ -88,13 +88,21 @@ fn optimizer_memory(config: &Config) -> f64 {
     }
 }
 
+/// Most images that pass through the frozen backbone of a probe at a time.
+const IMAGES_AT_A_TIME: usize = 4;
+
+/// Images that pass through the frozen backbone of a probe at a time, on a share of the cores each.
+pub fn images_at_a_time() -> usize {
+    rayon::current_num_threads().min(IMAGES_AT_A_TIME)
+}
+
 /// Assumed side, in pixels, of the images of a probe, if settings do not bound it.
 const TYPICAL_SIDE: u32 = 512;
 
 /// Twice the number of cells that a projection is fitted to, as each is held twice meanwhile.
 const FITTED: f64 = 2.0 * 24_000.0;
 
-/// Bytes that training a probe needs: for one image at a time, and for what is kept of all images.
+/// Bytes that training a probe needs: for some images at a time, and for what is kept of all images.
 fn of_probe(config: &Config, classes: usize, images: usize) -> f64 {
     let (preprocess, probe) = (&config.preprocess, &config.probe);
     let side = match preprocess.shrink_short_side {
@@ -114,7 +122,8 @@ fn of_probe(config: &Config, classes: usize, images: usize) -> f64 {
     let kept = kept.map(|numbers| (2.0 * numbers).min(bound));
     let fitted = NUMBER * channels * FITTED.min(2.0 * cells);
     let saved = OF_SAVING * NUMBER * weights(config, classes);
-    of_prediction(config, classes, pixels) + saved + kept.iter().sum::<f64>() + fitted
+    let at_a_time = images_at_a_time() as f64 * pixels;
+    of_prediction(config, classes, at_a_time) + saved + kept.iter().sum::<f64>() + fitted
 }
 
 fn activations(config: &Config, pixels: f64) -> Activations {

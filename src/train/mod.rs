@@ -1,6 +1,7 @@
 //! The training loop and what it leaves on disk.
 
-pub(crate) mod distributed;
+pub(crate) mod core_shares;
+mod distributed;
 pub mod event;
 mod features;
 mod mean_colour;

@@ -10,7 +10,9 @@ use burn::tensor::Device;
 use rayon::prelude::*;
 
 use super::{
-    Ending, Event, Observer, TrainingTask, eval_images,
+    Ending, Event, Observer, TrainingTask,
+    core_shares::CoreShares,
+    eval_images,
     features::{FeatureImage, Origin, StoredFeatures, features_of},
     start::require_same_samples,
     validate::{Validation, validate},
@@ -30,6 +32,7 @@ use crate::{
         resnet::Resnet,
         weights::{self, Arrays},
     },
+    ordered::OrderedJobs,
     rng::{Purpose, Stream},
     run::{
         Best, Checkpoint, EpochRecord, Position, RunDir, WeightsNote, link_atomically,
@@ -255,24 +258,37 @@ impl FeatureSource<'_> {
         };
         let paths = decoded.iter().map(|sample| sample.image.clone()).collect();
         let mut images = eval_images(paths, task.config, task.workers);
-        for (index, sample) in samples.iter().enumerate().skip(first) {
-            if observer.wants_to_stop() {
-                return Ok(false);
-            }
-            let (done, total) = (index - first, samples.len() - first);
-            observer.observe(&Event::Working { what, done, total });
-            give(match stored {
-                Some(stored) => stored.read(index)?,
-                None => {
-                    let Some(image) = images.next_unless(|| observer.wants_to_stop()) else {
-                        return Ok(false);
-                    };
-                    let (probe, device) = (&task.config.probe, &task.device);
-                    features_of(backbone, image?, plan.cells, probe, device, &sample.image)?
+        let shares = CoreShares::new();
+        let features = |(index, image): (usize, Option<EvalImage>)| match (image, stored) {
+            (None, Some(stored)) => stored.read(index),
+            (image, _) => shares.run(|| {
+                let image = image.expect("without stored features, images are decoded");
+                let (probe, path) = (&task.config.probe, &samples[index].image);
+                features_of(backbone, image, plan.cells, probe, &task.device, path)
+            }),
+        };
+        OrderedJobs::scoped(shares.count, shares.count, &features, |queue| {
+            for index in first..samples.len() {
+                if observer.wants_to_stop() {
+                    return Ok(false);
                 }
-            });
-        }
-        Ok(true)
+                let (done, total) = (index - first, samples.len() - first);
+                observer.observe(&Event::Working { what, done, total });
+                let image = match stored {
+                    Some(_) => None,
+                    None => match images.next_unless(|| observer.wants_to_stop()) {
+                        Some(image) => Some(image?),
+                        None => return Ok(false),
+                    },
+                };
+                queue.push((index, image));
+                while let Some(features) = queue.ready() {
+                    give(features?);
+                }
+            }
+            queue.try_for_each(|features| features.map(&mut give))?;
+            Ok(true)
+        })
     }
 }
 
