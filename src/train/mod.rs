@@ -1,7 +1,7 @@
 //! The training loop and what it leaves on disk.
 
-pub(crate) mod core_shares;
-mod distributed;
+mod core_shares;
+pub(crate) mod distributed;
 pub mod event;
 mod features;
 mod mean_colour;
