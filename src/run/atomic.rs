@@ -70,16 +70,16 @@ pub(crate) fn link_atomically(from: &Path, to: &Path) -> Result<()> {
 
 /// A file in the making, which is removed unless it is published.
 #[derive(Debug)]
-pub(crate) struct PartFile {
+pub struct PartFile {
     /// Open for reading and writing, and locked.
-    pub(crate) file: File,
+    pub file: File,
     path: PathBuf,
     published: bool,
 }
 
 impl PartFile {
     /// Creates an empty file in the folder of `target`, under a name of its own.
-    pub(crate) fn beside(target: &Path) -> io::Result<Self> {
+    pub fn beside(target: &Path) -> io::Result<Self> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let folder = folder_of(target);
         clear_once(folder);
@@ -103,8 +103,13 @@ impl PartFile {
         Err(io::Error::other("no name is free for a temporary file"))
     }
 
+    /// Where it is until it is published.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Gives the file its name, once its content is safe on disk.
-    fn publish(mut self, target: &Path) -> io::Result<()> {
+    pub fn publish(mut self, target: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.path, target)?;
         self.published = true;

@@ -31,13 +31,9 @@ use std::{
 use burn::module::Module;
 
 use self::lock::Lock;
-pub(crate) use self::{
-    atomic::{PartFile, link_atomically},
-    difference::difference,
-    inputs::content_of,
-};
+pub(crate) use self::{atomic::link_atomically, difference::difference, inputs::content_of};
 pub use self::{
-    atomic::{write_atomically, write_atomically_by},
+    atomic::{PartFile, write_atomically, write_atomically_by},
     inputs::{DataSource, Fingerprint, Inputs, WeightFile},
     state::{Best, EpochRecord, Position, Sums, WeightsNote},
 };

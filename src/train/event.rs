@@ -42,7 +42,7 @@ pub enum Event<'a> {
         /// How many of them are misclassified; for U-Net, the sum of their shares of wrong pixels.
         mistakes: f64,
     },
-    /// Progress of a method that does not learn in steps.
+    /// Progress of work other than learning in steps.
     Working {
         /// The part of its work that is under way.
         what: &'static str,

@@ -161,7 +161,7 @@ fn fit_with<L: Learner>(
             return Ok(Ending::Interrupted);
         }
     }
-    training.finish()
+    training.finish(observer)
 }
 
 /// Images, preprocessed as for prediction by so many threads, ahead of time.
@@ -376,31 +376,44 @@ impl<'a, L: Learner> Training<'a, L> {
     }
 
     /// Recalibrates batch norm if the settings ask for it; gives the best epoch.
-    fn finish(mut self) -> Result<Ending> {
+    ///
+    /// If asked to stop meanwhile, nothing is kept of it, and it is done when the run is resumed.
+    fn finish(mut self, observer: &mut dyn Observer) -> Result<Ending> {
         if self.task.config.model.recalibrate {
             let best = self.run.best();
             let kept = weights::read(&best)
                 .and_then(|found| weights::load(self.model.clone(), &best, found));
             self.model = self.task.ranks.agree(kept)?.0;
-            self.recalibrate()?;
+            if self.recalibrate(observer)?.is_break() {
+                return Ok(Ending::Interrupted);
+            }
             self.write_weights(&best)?;
         }
         Ok(Ending::Finished(self.position.best.map(|best| best.epoch)))
     }
 
     /// Averages the statistics of batch norm over the training set, with the weights that are kept.
-    fn recalibrate(&self) -> Result<()> {
+    fn recalibrate(&self, observer: &mut dyn Observer) -> Result<ControlFlow<()>> {
         let config = self.task.config;
+        let total = self.supervision.batches();
         // The augmented images of an epoch that was never trained on.
         let epoch = config.train.epochs as u64;
         for (seen, batch) in self.supervision.epoch(epoch, 0).enumerate() {
             let batch = self.task.ranks.agree(batch)?;
+            if self.task.ranks.any(observer.wants_to_stop()) {
+                return Ok(ControlFlow::Break(()));
+            }
+            observer.observe(&Event::Working {
+                what: "recalibrating batch norm",
+                done: seen,
+                total,
+            });
             let share = Share::of(self.task.ranks, batch.as_ref().count());
             let images = images(batch.as_ref(), &self.task.device);
             let pass = Pass::Calibrate { seen, share };
             self.learner.pass(&self.model, images.autodiff(), pass, config);
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     fn write_weights(&self, path: &Path) -> Result<()> {

@@ -11,7 +11,7 @@ use std::{
 use assert_cmd::cargo::CommandCargoExt as _;
 use pinpoint::{
     Config, TrainRequest,
-    config::Fill,
+    config::{Backbone, Fill},
     data::synthetic::{self, SyntheticSpec},
     model::weights,
     train::{Ending, Event, Observer},
@@ -369,6 +369,47 @@ impl Observer for Impatient {
     fn wants_to_stop(&self) -> bool {
         true
     }
+}
+
+/// Wants to stop once batch norm is being recalibrated, if ever.
+#[derive(Default)]
+struct StopsRecalibration {
+    batches: usize,
+}
+
+impl Observer for StopsRecalibration {
+    fn observe(&mut self, event: &Event<'_>) {
+        if let Event::Working { what: "recalibrating batch norm", .. } = event {
+            self.batches += 1;
+        }
+    }
+
+    fn wants_to_stop(&self) -> bool {
+        self.batches > 0
+    }
+}
+
+#[test]
+fn a_recalibration_that_was_stopped_is_done_when_the_run_is_resumed() {
+    let workshop = Workshop::new();
+    let data = workshop.folder.path().join("data");
+    let request = |run: &str| {
+        let mut config = Config { method: "cam-avg".to_owned(), ..Config::default() };
+        let Config { model, preprocess, train, .. } = &mut config;
+        (model.backbone, model.output_stride, model.recalibrate) = (Backbone::Tiny, 8, true);
+        (preprocess.crop, preprocess.upscale_short_side, preprocess.eval_multiple) = (32, 0, 8);
+        (train.batch_size, train.epochs) = (4, 1);
+        TrainRequest::new(&data, &workshop.run_dir(run), config)
+    };
+    let best = |run: &str| weights(&workshop.run_dir(run))[0].clone();
+    let whole = pinpoint::train(&request("whole"), &mut ()).unwrap();
+    let mut observer = StopsRecalibration::default();
+    let ending = pinpoint::train(&request("cut"), &mut observer).unwrap().ending;
+    assert_eq!((ending, observer.batches), (Ending::Interrupted, 1));
+    assert_ne!(best("cut"), best("whole"));
+    let resumed = TrainRequest::resume(&workshop.run_dir("cut")).unwrap();
+    assert_eq!(pinpoint::train(&resumed, &mut ()).unwrap().ending, whole.ending);
+    assert_eq!(best("cut"), best("whole"));
 }
 
 #[test]

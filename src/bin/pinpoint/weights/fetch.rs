@@ -8,7 +8,10 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, bail, ensure};
-use pinpoint::model::known::{KNOWN_FILES, KnownFile, sha256};
+use pinpoint::{
+    model::known::{KNOWN_FILES, KnownFile, sha256},
+    run::PartFile,
+};
 
 use crate::ui::Ui;
 use crate::weight_files::cache;
@@ -116,12 +119,7 @@ impl Wanted {
         let folder = target.parent().context("a file in the cache has a folder")?;
         let create = || format!("cannot create `{}`", folder.display());
         fs::create_dir_all(folder).with_context(create)?;
-        // Removed with what is in it, whatever happens; on the same disk as the target.
-        let part = tempfile::Builder::new()
-            .prefix(target.file_name().unwrap_or_default())
-            .suffix(".part")
-            // As files are made elsewhere, and not for this user alone.
-            .make_in(folder, |path| File::create_new(path))
+        let part = PartFile::beside(target)
             .with_context(|| format!("cannot write beside `{}`", target.display()))?;
         ui.note(&format!("fetching {}", self.url));
         download(&self.url, part.path()).map_err(|error| {
@@ -138,11 +136,7 @@ impl Wanted {
                 self.by_hand(target)
             );
         }
-        File::open(part.path())
-            .and_then(|file| file.sync_all())
-            .and_then(|()| part.persist(target).map_err(|error| error.error))
-            .map(drop)
-            .with_context(|| format!("cannot write `{}`", target.display()))
+        part.publish(target).with_context(|| format!("cannot write `{}`", target.display()))
     }
 
     /// What to do where this machine cannot fetch the file.
