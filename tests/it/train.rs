@@ -399,7 +399,7 @@ fn a_recalibration_that_was_stopped_is_done_when_the_run_is_resumed() {
         (model.backbone, model.output_stride, model.recalibrate) = (Backbone::Tiny, 8, true);
         (preprocess.crop, preprocess.upscale_short_side, preprocess.eval_multiple) = (32, 0, 8);
         (train.batch_size, train.epochs) = (4, 1);
-        TrainRequest::new(&data, &workshop.run_dir(run), config)
+        TrainRequest::new(&data, workshop.run_dir(run), config)
     };
     let best = |run: &str| weights(&workshop.run_dir(run))[0].clone();
     let whole = pinpoint::train(&request("whole"), &mut ()).unwrap();
@@ -407,7 +407,7 @@ fn a_recalibration_that_was_stopped_is_done_when_the_run_is_resumed() {
     let ending = pinpoint::train(&request("cut"), &mut observer).unwrap().ending;
     assert_eq!((ending, observer.batches), (Ending::Interrupted, 1));
     assert_ne!(best("cut"), best("whole"));
-    let resumed = TrainRequest::resume(&workshop.run_dir("cut")).unwrap();
+    let resumed = TrainRequest::resume(workshop.run_dir("cut")).unwrap();
     assert_eq!(pinpoint::train(&resumed, &mut ()).unwrap().ending, whole.ending);
     assert_eq!(best("cut"), best("whole"));
 }
