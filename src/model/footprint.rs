@@ -11,7 +11,7 @@ use super::{
     resnet::{self, Activations},
     unet,
 };
-use crate::config::{Config, Rule, Stage};
+use crate::config::{Config, PreprocessConfig, Rule, Stage};
 
 /// Bytes of a number.
 const NUMBER: f64 = 4.0;
@@ -90,10 +90,17 @@ fn optimizer_memory(config: &Config) -> f64 {
 
 /// Most images that pass through the frozen backbone of a probe at a time.
 const IMAGES_AT_A_TIME: usize = 4;
+/// Most pixels that pass through it at a time, if they are of several images.
+const PIXELS_AT_A_TIME: f64 = 4e6;
 
-/// Images that pass through the frozen backbone of a probe at a time, on a share of the cores each.
-pub fn images_at_a_time() -> usize {
-    rayon::current_num_threads().min(IMAGES_AT_A_TIME)
+/// Images that pass through the frozen backbone of a probe at a time, on a share of the cores each;
+/// one if they may be large.
+pub fn images_at_a_time(config: &PreprocessConfig) -> usize {
+    let most = match f64::from(config.shrink_short_side).powi(2) {
+        0.0 => 1,
+        pixels => (PIXELS_AT_A_TIME / pixels) as usize,
+    };
+    most.clamp(1, rayon::current_num_threads().min(IMAGES_AT_A_TIME))
 }
 
 /// Assumed side, in pixels, of the images of a probe, if settings do not bound it.
@@ -122,7 +129,7 @@ fn of_probe(config: &Config, classes: usize, images: usize) -> f64 {
     let kept = kept.map(|numbers| (2.0 * numbers).min(bound));
     let fitted = NUMBER * channels * FITTED.min(2.0 * cells);
     let saved = OF_SAVING * NUMBER * weights(config, classes);
-    let at_a_time = images_at_a_time() as f64 * pixels;
+    let at_a_time = images_at_a_time(preprocess) as f64 * pixels;
     of_prediction(config, classes, at_a_time) + saved + kept.iter().sum::<f64>() + fitted
 }
 
@@ -214,6 +221,17 @@ mod tests {
             let held: usize = params::sizes(&Unet::new(&config, &device::cpu())).values().sum();
             assert_eq!(weights(&config, 3), held as f64, "width {width}, depth {depth}");
         }
+    }
+
+    #[test]
+    fn large_images_pass_the_backbone_of_a_probe_one_at_a_time() {
+        let at_a_time = |shrink_short_side, threads| {
+            let config = PreprocessConfig { shrink_short_side, ..PreprocessConfig::default() };
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| images_at_a_time(&config))
+        };
+        assert_eq!([1, 2, 9].map(|threads| at_a_time(512, threads)), [1, 2, 4]);
+        assert_eq!([1000, 1400, 2100, 0].map(|side| at_a_time(side, 9)), [4, 2, 1, 1]);
     }
 
     #[test]

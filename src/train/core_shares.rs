@@ -6,22 +6,18 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::model::footprint::images_at_a_time;
-
 /// The cores of this process in equal shares.
 pub(super) struct CoreShares {
     free: Mutex<Vec<ThreadPool>>,
-    /// Number of shares.
-    pub(super) count: usize,
 }
 
 impl CoreShares {
-    pub(super) fn new() -> Self {
-        let (cores, count) = (rayon::current_num_threads(), images_at_a_time());
+    pub(super) fn new(count: usize) -> Self {
+        let cores = rayon::current_num_threads();
         let share = || ThreadPoolBuilder::new().num_threads(cores.div_ceil(count)).build();
         // Where the system allows no more threads, the ones there are do the work.
         let free = (0..count).map_while(|_| share().ok()).collect();
-        Self { free: Mutex::new(free), count }
+        Self { free: Mutex::new(free) }
     }
 
     /// Does work on a share that nobody uses.
@@ -43,21 +39,15 @@ mod tests {
 
     #[test]
     fn each_work_has_a_share_of_its_own_and_hands_it_back() {
-        let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-        let shares = pool.install(CoreShares::new);
-        assert_eq!(shares.count, 2);
-        for _ in 0..3 {
-            let threads = shares
-                .run(|| (rayon::current_num_threads(), shares.run(rayon::current_num_threads)));
-            assert_eq!(threads, (1, 1));
-        }
-        assert_eq!(shares.free.lock().unwrap().len(), 2);
-    }
-
-    #[test]
-    fn many_cores_are_all_used() {
         let pool = ThreadPoolBuilder::new().num_threads(6).build().unwrap();
-        let shares = pool.install(CoreShares::new);
-        assert_eq!((shares.count, shares.run(rayon::current_num_threads)), (4, 2));
+        for (count, threads) in [(1, 6), (2, 3), (4, 2)] {
+            let shares = pool.install(|| CoreShares::new(count));
+            for _ in 0..3 {
+                let inner = || shares.run(rayon::current_num_threads);
+                let found = shares.run(|| (rayon::current_num_threads(), (count > 1).then(inner)));
+                assert_eq!(found, (threads, (count > 1).then_some(threads)));
+            }
+            assert_eq!(shares.free.lock().unwrap().len(), count);
+        }
     }
 }

@@ -29,6 +29,7 @@ use crate::{
         },
     },
     model::{
+        footprint::images_at_a_time,
         resnet::Resnet,
         weights::{self, Arrays},
     },
@@ -258,7 +259,8 @@ impl FeatureSource<'_> {
         };
         let paths = decoded.iter().map(|sample| sample.image.clone()).collect();
         let mut images = eval_images(paths, task.config, task.workers);
-        let shares = CoreShares::new();
+        let at_a_time = images_at_a_time(&task.config.preprocess);
+        let shares = CoreShares::new(at_a_time);
         let features = |(index, image): (usize, Option<EvalImage>)| match (image, stored) {
             (None, Some(stored)) => stored.read(index),
             (image, _) => shares.run(|| {
@@ -267,7 +269,7 @@ impl FeatureSource<'_> {
                 features_of(backbone, image, plan.cells, probe, &task.device, path)
             }),
         };
-        OrderedJobs::scoped(shares.count, shares.count, &features, |queue| {
+        OrderedJobs::scoped(at_a_time, at_a_time, &features, |queue| {
             for index in first..samples.len() {
                 if observer.wants_to_stop() {
                     return Ok(false);
