@@ -1,20 +1,14 @@
-//! Weight files: safetensors in and out, PyTorch's `.pth` in.
-//!
-//! Pickles are interpreted, never executed: only tensors come out of them.
+//! Safetensors files, with a note of ours and checksums beside the tensors.
 
 use std::{
     cmp,
     collections::{BTreeMap, HashMap},
-    fmt, fs,
+    fs,
     io::{self, Read as _, Seek as _, SeekFrom, Write},
     path::Path,
 };
 
-use burn::{
-    module::Module,
-    store::pytorch_reader::{DType as TorchType, PytorchReader},
-};
-use half::{bf16, f16};
+use half::f16;
 use rayon::prelude::*;
 use safetensors::{
     Dtype,
@@ -23,15 +17,11 @@ use safetensors::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{
-    known::verify,
-    layers::tensor,
-    params::{self, Array, Description},
-    role::{Part, Role},
-};
+use super::{Arrays, broken, decoder};
 use crate::{
     digest::Digest,
     error::{Error, Result},
+    model::params::Array,
     regular,
 };
 
@@ -40,48 +30,6 @@ const METADATA_KEY: &str = "pinpoint";
 
 /// Bytes read from a file at a time: small enough to stay in cache, and whole numbers of any kind.
 const BLOCK: usize = 64 * 1024;
-
-/// Tensors by name.
-pub type Arrays = BTreeMap<String, Array>;
-
-/// What became of the tensors of a weight file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Loaded {
-    /// Names that were found and loaded.
-    pub loaded: Vec<String>,
-    /// Names in the file that the model has no place for.
-    pub skipped: Vec<String>,
-    /// Names of the model that the file does not have; they keep their drawn values.
-    pub missing: Vec<String>,
-}
-
-impl fmt::Display for Loaded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} tensors loaded", self.loaded.len())?;
-        for (kind, names) in [("skipped", &self.skipped), ("missing", &self.missing)] {
-            if !names.is_empty() {
-                write!(f, "; {} {kind}: {}", names.len(), names.join(", "))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Reads a weight file of either kind, told apart by content.
-///
-/// A file with a published name must also have the published content.
-pub fn read(path: &Path) -> Result<Arrays> {
-    verify(path)?;
-    let mut start = [0; 9];
-    let mut file = regular::open(path).map_err(Error::file("read", path))?;
-    let length = file.read(&mut start).map_err(Error::file("read", path))?;
-    // A safetensors file starts with the length of its JSON header.
-    if length == 9 && start[8] == b'{' {
-        SafetensorsFile::open(path)?.arrays()
-    } else {
-        read_pytorch(path)
-    }
-}
 
 /// What [`write`] wrote, read back.
 #[derive(Debug)]
@@ -200,64 +148,6 @@ fn each_block(
     Ok(())
 }
 
-/// Puts the tensors of a weight file into a model, by name.
-///
-/// Tensors of the same name must have the same shape, and at least the backbone
-/// must be there; heads of another task and torchvision's `fc` are skipped.
-pub fn load<M: Module>(model: M, path: &Path, arrays: Arrays) -> Result<(M, Loaded)> {
-    let mut arrays: Arrays =
-        arrays.into_iter().map(|(name, array)| (our_name(&name), array)).collect();
-    let names: Vec<String> = arrays.keys().cloned().collect();
-    let mut report = Loaded::default();
-    let mut misfits = Vec::new();
-    let mut absent = Vec::new();
-    let model = params::map_described(model, |wanted, weights| {
-        let Description { name, part, shape, .. } = wanted;
-        match take(&mut arrays, wanted) {
-            Some(array) if array.shape == *shape => {
-                report.loaded.push(name.clone());
-                let length = array.values.len();
-                return tensor(array.values, [length], &weights.device());
-            }
-            // A head for other classes is no reason to refuse a backbone.
-            _ if *part == Some(Part::Head) => report.missing.push(name.clone()),
-            Some(Array { shape: found, .. }) => {
-                misfits.push(format!("`{name}` is {found:?} where the model has {shape:?}"));
-            }
-            None => absent.push(format!("`{name}` is missing")),
-        }
-        weights
-    });
-    report.skipped = names.into_iter().filter(|name| !report.loaded.contains(name)).collect();
-    misfits.extend(absent);
-    if misfits.is_empty() { Ok((model, report)) } else { Err(other_architecture(path, &misfits)) }
-}
-
-/// The array of a tensor; statistics of foregrounds start as those of whole images.
-fn take(arrays: &mut Arrays, wanted: &Description) -> Option<Array> {
-    let Description { name, role, .. } = wanted;
-    let of_whole_images = |field: &str| {
-        let layer = name.rsplit_once('.').map_or("", |(layer, _)| layer);
-        arrays.get(&format!("{layer}.{field}"))
-    };
-    match role {
-        Role::ForegroundStatistic(field) => {
-            arrays.get(name).or_else(|| of_whole_images(field)).cloned()
-        }
-        // Statistics of whole images may be wanted once more, for foregrounds.
-        Role::Statistic => arrays.get(name).cloned(),
-        _ => arrays.remove(name),
-    }
-}
-
-/// The name of a tensor in our models, from what other programs call it.
-fn our_name(name: &str) -> String {
-    let name = name.strip_prefix("module.").unwrap_or(name);
-    let name = name.strip_prefix("backbone.").unwrap_or(name);
-    name.replace("headseg.to_modalities.", "localizer.")
-        .replace("cl32.to_modalities.", "classifier.")
-}
-
 /// A note and the checksums of the file, as the metadata keeps them.
 #[derive(Serialize)]
 struct NoteWithChecksums<'a> {
@@ -292,7 +182,7 @@ impl Checksums {
 }
 
 /// A safetensors file whose header has been read.
-struct SafetensorsFile<'a> {
+pub(super) struct SafetensorsFile<'a> {
     path: &'a Path,
     header: Metadata,
     /// What pinpoint noted, if it wrote the file.
@@ -304,14 +194,14 @@ struct SafetensorsFile<'a> {
 }
 
 impl<'a> SafetensorsFile<'a> {
-    fn open(path: &'a Path) -> Result<Self> {
+    pub(super) fn open(path: &'a Path) -> Result<Self> {
         let (header, start) = read_header(path)?;
         let (note, checksums) = checked_note(&header).map_err(|error| broken(path, &error))?;
         Ok(Self { path, header, note, checksums, start })
     }
 
     /// Reads the tensors, several at a time and without a copy of the file beside them.
-    fn arrays(&self) -> Result<Arrays> {
+    pub(super) fn arrays(&self) -> Result<Arrays> {
         let open = || fs::File::open(self.path);
         let names = self.header.offset_keys();
         let read = names.par_iter().map_init(open, |file, name| {
@@ -403,134 +293,27 @@ fn checked_note(header: &Metadata) -> Result<(Option<Value>, Option<Checksums>),
     Ok((Some(note), Some(checksums)))
 }
 
-fn read_pytorch(path: &Path) -> Result<Arrays> {
-    let reader = PytorchReader::new(path).map_err(|error| broken(path, &error))?;
-    // Training checkpoints keep the weights one level down.
-    let reader = match reader.keys().iter().any(|key| key.starts_with("state_dict.")) {
-        true => PytorchReader::with_top_level_key(path, "state_dict")
-            .map_err(|error| broken(path, &error))?,
-        false => reader,
-    };
-    let mut names = reader.keys();
-    names.sort_unstable();
-    let mut arrays = Arrays::new();
-    for name in names {
-        let Some(found) = reader.get(&name) else { continue };
-        let dtype = match found.dtype() {
-            TorchType::F32 => Dtype::F32,
-            TorchType::F64 => Dtype::F64,
-            TorchType::F16 => Dtype::F16,
-            TorchType::BF16 => Dtype::BF16,
-            _ => continue,
-        };
-        let decode = decoder(dtype).expect("these are floats");
-        let shape = found.shape().to_vec();
-        let mut values = Vec::new();
-        decode(&found.read().map_err(Error::file("read", path))?, &mut values);
-        if values.len() != shape.iter().product::<usize>() {
-            return Err(broken(path, &format!("`{name}` is cut short")));
-        }
-        arrays.insert(name, Array { shape, values });
-    }
-    Ok(arrays)
-}
-
-/// Appends the numbers that bytes stand for.
-type Decode = fn(&[u8], &mut Vec<f32>);
-
-/// How floats of a type are read, which are little-endian; bytes of an incomplete last one are left
-/// out. None for other numbers.
-fn decoder(dtype: Dtype) -> Option<Decode> {
-    fn each<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
-        bytes.as_chunks().0.iter().copied()
-    }
-    let decode: Decode = match dtype {
-        Dtype::F16 => |bytes, to| to.extend(each(bytes).map(|b| f16::from_le_bytes(b).to_f32())),
-        Dtype::BF16 => |bytes, to| to.extend(each(bytes).map(|b| bf16::from_le_bytes(b).to_f32())),
-        Dtype::F32 => |bytes, to| to.extend(each(bytes).map(f32::from_le_bytes)),
-        Dtype::F64 => |bytes, to| to.extend(each(bytes).map(|b| f64::from_le_bytes(b) as f32)),
-        _ => return None,
-    };
-    Some(decode)
-}
-
-fn broken(path: &Path, reason: &dyn fmt::Display) -> Error {
-    Error::Weights {
-        path: path.to_owned(),
-        problem: format!("not a usable weight file ({reason})"),
-        remedy:
-            "give a `.safetensors` file, or a `.pth` file with a state dict; fetch it again if \
-                 it was cut short"
-                .to_owned(),
-    }
-}
-
-fn other_architecture(path: &Path, misfits: &[String]) -> Error {
-    const SHOWN: usize = 3;
-    let more = misfits.len().saturating_sub(SHOWN);
-    let mut shown = misfits[..misfits.len().min(SHOWN)].join(", ");
-    if more > 0 {
-        shown.push_str(&format!(", and {more} more"));
-    }
-    Error::Weights {
-        path: path.to_owned(),
-        problem: format!("weights of another architecture ({shown})"),
-        remedy: "set `model.backbone` and `model.stem` to what the weights were trained with; \
-                 torchvision's have `stem = \"classic\"`"
-            .to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use safetensors::SafeTensors;
+
     use super::*;
-    use crate::{
-        config::{Backbone, Config},
-        device,
-        model::Model,
-    };
-
-    fn model(classes: usize, seed: u64) -> Model {
-        let mut config = Config { seed, ..Config::default() };
-        config.model.backbone = Backbone::Tiny;
-        Model::new(&config, classes, &device::cpu())
-    }
 
     #[test]
-    fn what_is_written_is_read_back_with_its_note() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("weights.safetensors");
-        let arrays = params::collect(&model(2, 1));
-        let written = || {
-            let mut bytes = Vec::new();
-            write(&mut bytes, &arrays, &["benign", "malignant"]).unwrap();
-            bytes
-        };
-        let first = written();
-        fs::write(&path, &first).unwrap();
-        let read = read_with_note::<Vec<String>>(&path).unwrap();
-        assert!(read.arrays == arrays && read.note == ["benign", "malignant"] && read.verified);
-        // The same content gives the same bytes, or runs could not be compared.
-        assert!(first == written());
-    }
-
-    #[test]
-    fn a_backbone_loads_by_name_under_any_prefix_and_heads_of_other_classes_are_kept() {
-        let source = params::collect(&model(5, 1));
-        let prefixed: Arrays =
-            source.iter().map(|(name, array)| (format!("module.{name}"), array.clone())).collect();
-        let (loaded, report) = load(model(2, 2), Path::new("w"), prefixed).unwrap();
-        let loaded = params::collect(&loaded);
-        assert_eq!(loaded["layer3.0.conv1.weight"], source["layer3.0.conv1.weight"]);
-        assert_eq!(report.missing.len(), 4, "{:?}", report.missing);
-        assert_eq!(loaded["localizer.weight"], params::collect(&model(2, 2))["localizer.weight"]);
-    }
-
-    #[test]
-    fn an_incomplete_backbone_is_refused() {
-        let mut arrays = params::collect(&model(2, 1));
-        arrays.remove("layer2.0.bn1.bias");
-        let message = load(model(2, 2), Path::new("w.pth"), arrays).unwrap_err().to_string();
-        assert!(message.contains("layer2.0.bn1.bias") && message.contains("w.pth"), "{message}");
+    fn files_are_those_of_the_format_with_wider_numbers_first() {
+        // More values than one block holds; names in another order than the types.
+        let long = Array { shape: vec![3, 7000], values: (0..21_000).map(|i| i as f32).collect() };
+        let short = Array { shape: vec![2], values: vec![1.5, -2.0] };
+        let arrays = Arrays::from([("a".to_owned(), short), ("b".to_owned(), long)]);
+        let mut bytes = Vec::new();
+        write_some_in_half(&mut bytes, &arrays, |name| name == "a", &7).unwrap();
+        let file = SafeTensors::deserialize(&bytes).unwrap();
+        let (a, b) = (file.tensor("a").unwrap(), file.tensor("b").unwrap());
+        assert_eq!((a.dtype(), a.shape(), a.data()), (Dtype::F16, &[2][..], &[0, 62, 0, 192][..]));
+        assert_eq!((b.dtype(), b.shape()), (Dtype::F32, &[3, 7000][..]));
+        let values = b.data().as_chunks().0.iter().map(|&value| f32::from_le_bytes(value));
+        assert!(values.eq(arrays["b"].values.iter().copied()));
+        // The header is padded so that the values begin on 8 bytes.
+        assert_eq!((bytes.len() - a.data().len() - b.data().len()) % 8, 0);
     }
 }
