@@ -39,7 +39,9 @@ impl Moments {
     pub(crate) fn merge(sums: &[f32], width: usize, channels: usize, rows: &[usize]) -> Self {
         let count = rows.iter().sum();
         let total = usize::max(count, 1) as f64;
-        let blocks = || sums.chunks_exact(SUMS * width).zip(rows.iter().map(|&rows| rows as f64));
+        // A block without rows has no sums.
+        let filled = sums.chunks_exact(SUMS * width).zip(rows).filter(|(_, rows)| **rows > 0);
+        let blocks = || filled.clone().map(|(sums, &rows)| (sums, rows as f64));
         let of = |sums: &[f32], c: usize| [0, 1, 2].map(|sum| f64::from(sums[sum * width + c]));
         let mut mean = vec![0.0; channels];
         for (sums, rows) in blocks() {

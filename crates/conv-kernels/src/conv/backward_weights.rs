@@ -31,6 +31,9 @@ pub fn backward_weights(
     assert_eq!(input.len(), conv.input_len(), "input does not match the convolution");
     assert_eq!(grad_output.len(), conv.output_len(), "gradient does not match the convolution");
     assert_eq!(grad_weights.len(), conv.filter().weights(), "result does not match the filter");
+    if conv.batch() == 0 {
+        return grad_weights.fill(0.0);
+    }
     if algorithm != Algorithm::Direct {
         assert!(winograd::suits(conv.filter()), "Winograd does not apply to {conv:?}");
         return winograd::backward_weights(isa, conv, input, grad_output, grad_weights);

@@ -91,14 +91,13 @@ impl Plan {
             out_width: conv.out_width(),
             columns,
             images_per_chunk: (pixels / (conv.out_height() * conv.out_width()))
-                .clamp(1, conv.batch().max(1)),
+                .clamp(1, conv.batch()),
             rows_per_chunk: (pixels / conv.out_width()).clamp(1, conv.out_height()),
             splits: 1,
             input_groups: 1,
             output_groups: 1,
         };
-        plan.splits =
-            (PARTIAL_FLOATS / plan.split_len()).clamp(1, MAX_SPLITS.min(plan.chunks().max(1)));
+        plan.splits = (PARTIAL_FLOATS / plan.split_len()).clamp(1, MAX_SPLITS.min(plan.chunks()));
         plan.choose_groups();
         plan
     }

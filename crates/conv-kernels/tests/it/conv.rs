@@ -77,7 +77,7 @@ proptest! {
         stride in 1..4_usize,
         dilation in prop::sample::select(vec![1, 2, 4]),
         padding in prop::option::of(0..4_usize),
-        batch in 1..4_usize,
+        batch in 0..4_usize,
         (height, width) in (1..20_usize, 1..20_usize),
     ) {
         let round = |channels: usize| if wide { channels.next_multiple_of(16) } else { channels };
@@ -146,6 +146,18 @@ fn moments_of_the_output_come_with_it() {
             assert_close(&format!("variance {isa:?}"), &moments.variance, &variance, 1e-5);
         }
     }
+}
+
+#[test]
+fn moments_skip_what_a_wide_dilation_computes_outside_of_the_image() {
+    let (filter, isa) = (Filter::new(16, 16, 3, 1).dilated(4), Isa::detect());
+    let conv = Conv::new(filter, 1, 3, 900).unwrap();
+    let (weights, input) = (noise(1, filter.weights()), noise(2, conv.input_len()));
+    let packed = PackedWeights::forward(isa, &filter, Algorithm::Winograd, &weights);
+    let mut output = vec![f32::NAN; conv.output_len()];
+    let moments = conv::forward_with_moments(&conv, &packed, &input, &mut output);
+    let (_, variance) = crate::batch_norm::moments(&output, 16);
+    assert_close("variance", &moments.variance, &variance, 1e-5);
 }
 
 #[test]

@@ -68,13 +68,15 @@ impl<'a> Pass<'a> {
         self.tiles.count().div_ceil(self.block())
     }
 
-    fn block_tiles(&self, block: usize) -> Range<usize> {
-        block * self.block()..((block + 1) * self.block()).min(self.tiles.count())
+    fn block_tiles(&self, blocks: Range<usize>) -> Range<usize> {
+        blocks.start * self.block()..(blocks.end * self.block()).min(self.tiles.count())
     }
 
     /// Pixels written by each block.
     pub(crate) fn block_pixels(&self) -> Vec<usize> {
-        (0..self.blocks()).map(|block| self.tiles.pixels(self.block_tiles(block))).collect()
+        (0..self.blocks())
+            .map(|block| self.tiles.pixels(self.block_tiles(block..block + 1)))
+            .collect()
     }
 
     /// Writes every pixel of `result`; `moments` collects sums of what is written.
@@ -89,7 +91,7 @@ impl<'a> Pass<'a> {
             self.run_in_steps(0..blocks, target);
         } else {
             (0..blocks).into_par_iter().with_max_len(1).for_each(|block| {
-                self.with_stage(self.block_tiles(block), self.block(), |stage| {
+                self.with_stage(self.block_tiles(block..block + 1), self.block(), |stage| {
                     stage.evaluate(stage.tiles.clone());
                     stage.multiply(0..POINTS);
                     stage.finish(block, target);
@@ -100,7 +102,7 @@ impl<'a> Pass<'a> {
 
     /// Shares out every step of some blocks.
     fn run_in_steps(&self, blocks: Range<usize>, target: Target<'_>) {
-        let tiles = self.block_tiles(blocks.start).start..self.block_tiles(blocks.end - 1).end;
+        let tiles = self.block_tiles(blocks.clone());
         self.with_stage(tiles.clone(), tiles.len(), |stage| {
             tiles.into_par_iter().for_each(|tile| stage.evaluate(tile..tile + 1));
             if self.weights.algorithm == Algorithm::WinogradOnTheFly {
@@ -330,9 +332,12 @@ impl Kernel for Finish<'_> {
         let (channels, lanes) = (pass.weights.result_channels(), pass.lanes());
         let step = pass.sums_step(self.stage.len);
         let mut start = true;
-        for index in pass.block_tiles(self.block) {
+        for index in pass.block_tiles(self.block..self.block + 1) {
             let tile = pass.tiles.tile(index);
             let (rows, columns) = pass.tiles.extent(tile);
+            if rows * columns == 0 {
+                continue;
+            }
             let row = (index - self.stage.tiles.start) * lanes;
             for c in (0..channels).step_by(S::LANES) {
                 let first = self.stage.sums_at(c / lanes, 0) + row + c % lanes;
@@ -357,7 +362,7 @@ impl Kernel for Finish<'_> {
                     sink.add_square(simd, self.block, c, (rows, columns), start, &values);
                 }
             }
-            start &= rows * columns == 0;
+            start = false;
         }
     }
 }
