@@ -10,7 +10,7 @@ use super::{
     outer_plan::{Lines, Plan},
     pack::Algorithm,
     shape::Conv,
-    tile::add_tile,
+    tile::store_tile,
     winograd,
 };
 use crate::{
@@ -110,7 +110,7 @@ impl Task<'_> {
                     unsafe { outer(simd, input, step * R, grad, pixels, &mut acc) };
                 }
             }
-            add_tile(simd, &acc, sums, !first);
+            store_tile(simd, &acc, sums, !first);
         }
     }
 }

@@ -6,13 +6,13 @@ use rayon::prelude::*;
 use super::{
     epilogue::Epilogue,
     gather::{Gather, Images},
-    moments::{self, MomentSink},
+    moments::MomentSink,
     pack::{Direction, PackedWeights},
     shape::Conv,
     winograd,
 };
 use crate::{
-    batch_norm::Moments,
+    batch_norm::{Moments, SUMS},
     scratch::{self, Floats},
 };
 
@@ -27,7 +27,7 @@ pub fn forward(
 ) {
     check(conv, weights, Direction::Forward, input, output);
     epilogue.check(conv.filter().out_channels, output.len());
-    with_pass(conv, weights, input, epilogue, |pass| pass.run(output, None));
+    Pass::new(conv, weights, input, epilogue).run(output, None);
 }
 
 /// Convolves, and measures each channel of `output` for the batch norm that follows.
@@ -40,10 +40,11 @@ pub fn forward_with_moments(
     check(conv, weights, Direction::Forward, input, output);
     let channels = conv.filter().out_channels;
     let padded = channels.next_multiple_of(weights.isa.tile().columns);
-    with_pass(conv, weights, input, Epilogue::default(), |pass| {
-        let run = |sink: &MomentSink<'_>| pass.run(output, Some(sink));
-        moments::collect(channels, padded, &pass.block_pixels(), run)
-    })
+    let pass = Pass::new(conv, weights, input, Epilogue::default());
+    let pixels = pass.block_pixels();
+    let mut sums = scratch::floats(pixels.len() * SUMS * padded);
+    pass.run(output, Some(&MomentSink::new(&mut sums, padded)));
+    Moments::merge(&sums, padded, channels, &pixels)
 }
 
 /// Turns the gradient of the output into the gradient of the input, adding `add` where given
@@ -58,7 +59,7 @@ pub fn backward_data(
     check(conv, weights, Direction::BackwardData, grad_input, grad_output);
     let epilogue = Epilogue { residual: add, ..Epilogue::default() };
     epilogue.check(conv.filter().in_channels, grad_input.len());
-    with_pass(conv, weights, grad_output, epilogue, |pass| pass.run(grad_input, None));
+    Pass::new(conv, weights, grad_output, epilogue).run(grad_input, None);
 }
 
 fn check(
@@ -80,7 +81,36 @@ enum Pass<'a> {
     Direct(Gather<'a>),
 }
 
-impl Pass<'_> {
+impl<'a> Pass<'a> {
+    /// Prepares the pass that reads `values`.
+    fn new(
+        conv: &Conv,
+        weights: &'a PackedWeights,
+        values: &'a [f32],
+        epilogue: Epilogue<'a>,
+    ) -> Self {
+        if weights.uses_winograd(conv) {
+            return Self::Winograd(winograd::Pass::new(conv, weights, values, epilogue));
+        }
+        let (filter, batch) = (conv.filter(), conv.batch());
+        let (height, width, channels) = (conv.height(), conv.width(), filter.in_channels);
+        let input = Images { height, width, channels, step: filter.stride };
+        let (height, width, channels) = (conv.out_height(), conv.out_width(), filter.out_channels);
+        let output = Images { height, width, channels, step: 1 };
+        let (mut source, target) = match weights.direction {
+            Direction::Forward => (input, output),
+            Direction::BackwardData => (output, input),
+        };
+        let (mut run, mut padded) = (source.channels, None);
+        if weights.direction == Direction::Forward && filter.reads_rows() {
+            run *= filter.kernel;
+            source.height += 2 * filter.padding;
+            source.width += 2 * filter.padding;
+            padded = Some(pad(conv, values, source.height, source.width));
+        }
+        Self::Direct(Gather { weights, batch, values, padded, source, run, target, epilogue })
+    }
+
     /// Writes every pixel of `result`; `moments` collects sums of what is written.
     fn run(&self, result: &mut [f32], moments: Option<&MomentSink<'_>>) {
         match self {
@@ -96,40 +126,6 @@ impl Pass<'_> {
             Self::Direct(gather) => gather.block_pixels(),
         }
     }
-}
-
-/// Prepares the pass that reads `values`; a direct one gathers from them, or from a padded copy
-/// where taps read whole kernel rows.
-fn with_pass<T>(
-    conv: &Conv,
-    weights: &PackedWeights,
-    values: &[f32],
-    epilogue: Epilogue<'_>,
-    work: impl FnOnce(&Pass<'_>) -> T,
-) -> T {
-    if weights.uses_winograd(conv) {
-        return work(&Pass::Winograd(winograd::Pass::new(conv, weights, values, epilogue)));
-    }
-    let (filter, batch) = (conv.filter(), conv.batch());
-    let (height, width, channels) = (conv.height(), conv.width(), filter.in_channels);
-    let input = Images { height, width, channels, step: filter.stride };
-    let (height, width, channels) = (conv.out_height(), conv.out_width(), filter.out_channels);
-    let output = Images { height, width, channels, step: 1 };
-    let (source, target) = match weights.direction {
-        Direction::Forward => (input, output),
-        Direction::BackwardData => (output, input),
-    };
-    let run = source.channels;
-    let mut gather = Gather { weights, batch, values, source, run, target, epilogue };
-    let padded;
-    if weights.direction == Direction::Forward && filter.reads_rows() {
-        let margin = 2 * filter.padding;
-        let (height, width) = (source.height + margin, source.width + margin);
-        padded = pad(conv, values, height, width);
-        let source = Images { height, width, ..source };
-        gather = Gather { values: &padded, source, run: filter.kernel * run, ..gather };
-    }
-    work(&Pass::Direct(gather))
 }
 
 /// Copies images into the middle of `height` × `width` pixels, else zero.

@@ -1,7 +1,7 @@
 //! Convolution as a matrix product that gathers its rows through pointers.
 //!
 //! Result pixels are rows, result channels columns, taps × source channels the summed dimension.
-//! No patch is ever copied: for each tap a table holds the address of the pixel's source channels,
+//! Patches are not copied (no im2col): for each tap a table holds the address of the pixel's source channels,
 //! or of a row of zeros outside of the image. A task computes one block of pixels: weights pass
 //! through the first-level cache in panels, the block's source pixels stay in the second level.
 //! Blocks depend on the shape alone, and a pixel's sum runs over taps and channels in one fixed
@@ -15,10 +15,10 @@ use super::{
     epilogue::Epilogue,
     moments::MomentSink,
     pack::{Class, PackedWeights},
-    tile::{DEPTH, Stretch, accumulate, add_tile, load_tile},
+    tile::{DEPTH, Stretch, accumulate, load_tile, store_tile},
 };
 use crate::{
-    scratch,
+    scratch::{self, Floats},
     shared::Shared,
     simd::{Kernel, MAX_LANES, Simd},
 };
@@ -54,6 +54,8 @@ pub(super) struct Gather<'a> {
     pub(super) batch: usize,
     /// Of the images that taps read from.
     pub(super) values: &'a [f32],
+    /// Their copy with zeros around, which is read instead where taps read whole kernel rows.
+    pub(super) padded: Option<Floats>,
     pub(super) source: Images,
     /// Floats that a tap reads from its pixel on.
     pub(super) run: usize,
@@ -191,7 +193,7 @@ impl Block<'_> {
             let last = start + stretch.taps * stretch.len == depth;
             let rows = &table.reads[stretch.first_tap * stride..][..stretch.taps * stride];
             let weights = &weights[start * lanes..][..stretch.taps * stretch.len * lanes];
-            for (tile, sums) in sums.chunks_exact_mut(R * lanes).take(tiles).enumerate() {
+            for (tile, sums) in sums.chunks_exact_mut(R * lanes).enumerate() {
                 let mut acc = [[simd.zero(); V]; R];
                 if start > 0 {
                     load_tile(simd, sums, &mut acc);
@@ -202,7 +204,7 @@ impl Block<'_> {
                 if last {
                     self.finish(simd, panel, tile, table, acc);
                 } else {
-                    add_tile(simd, &acc, sums, false);
+                    store_tile(simd, &acc, sums, false);
                 }
             }
         }
@@ -298,7 +300,7 @@ impl Block<'_> {
     ///
     /// Rows that fill up the last tile repeat its last pixel; they are computed and not written.
     fn fill_table(&self, padded: usize, zeros: *const f32, table: &mut Table) {
-        let values = self.gather.values;
+        let values = self.gather.padded.as_deref().unwrap_or(self.gather.values);
         let Images { height, width, channels, step } = self.gather.source;
         table.reads.clear();
         table.writes.clear();

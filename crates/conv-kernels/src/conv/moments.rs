@@ -1,26 +1,9 @@
-//! Mean and variance of each channel, collected while the results of a convolution are in registers.
+//! Sums for the mean and variance of each channel, taken while results are in registers.
 //!
 //! Each block of pixels sums differences from one of its own values, so that nothing cancels;
-//! blocks are merged in their order in double precision.
+//! [`Moments::merge`](crate::batch_norm::Moments) adds the blocks in their order in double precision.
 
-use crate::{
-    batch_norm::{Moments, SUMS},
-    scratch,
-    shared::Shared,
-    simd::Simd,
-};
-
-/// Moments of `channels`, filled up to `padded`, in blocks of `pixels` that `run` adds to.
-pub(super) fn collect(
-    channels: usize,
-    padded: usize,
-    pixels: &[usize],
-    run: impl FnOnce(&MomentSink<'_>),
-) -> Moments {
-    let mut sums = scratch::floats(pixels.len() * SUMS * padded);
-    run(&MomentSink { sums: Shared::new(&mut sums), padded });
-    Moments::merge(&sums, padded, channels, pixels)
-}
+use crate::{batch_norm::SUMS, shared::Shared, simd::Simd};
 
 /// Sums by block and channel, filled by concurrent tiles.
 pub(super) struct MomentSink<'a> {
@@ -28,8 +11,13 @@ pub(super) struct MomentSink<'a> {
     padded: usize,
 }
 
-impl MomentSink<'_> {
-    /// Adds the first `rows` rows of a register tile; `start` begins the block's sums.
+impl<'a> MomentSink<'a> {
+    /// `sums` has [`SUMS`] floats for each block and channel, channels `padded` to whole panels.
+    pub(super) fn new(sums: &'a mut [f32], padded: usize) -> Self {
+        Self { sums: Shared::new(sums), padded }
+    }
+
+    /// Adds the first `rows` rows of a register tile; the first tile of a block is its `start`.
     #[inline(always)]
     pub(super) fn add_tile<S: Simd, const R: usize, const V: usize>(
         &self,
@@ -52,7 +40,7 @@ impl MomentSink<'_> {
         }
     }
 
-    /// Adds the first rows and columns of a square of results of one vector of channels.
+    /// Adds the first rows and columns of a Winograd tile's results, for one vector of channels.
     #[inline(always)]
     pub(super) fn add_square<S: Simd, const N: usize>(
         &self,
@@ -82,7 +70,7 @@ impl MomentSink<'_> {
         block: usize,
         channel: usize,
         origin: Option<S::Vector>,
-    ) -> Column<'_, S> {
+    ) -> Column<'a, S> {
         let memory = [0, 1, 2].map(|sum| {
             let at = (block * SUMS + sum) * self.padded + channel;
             // SAFETY: the channels of a vector in one block are summed by one task only.

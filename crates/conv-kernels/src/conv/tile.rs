@@ -16,6 +16,7 @@ pub(super) struct Stretch {
     pub(super) len: usize,
 }
 
+/// Reads a tile that [`store_tile`] wrote.
 #[inline(always)]
 pub(super) fn load_tile<S: Simd, const R: usize, const V: usize>(
     simd: S,
@@ -29,9 +30,9 @@ pub(super) fn load_tile<S: Simd, const R: usize, const V: usize>(
     }
 }
 
-/// Writes a tile, or adds it to what is there.
+/// Writes a tile `[row][lane]`, or adds it to what is there.
 #[inline(always)]
-pub(super) fn add_tile<S: Simd, const R: usize, const V: usize>(
+pub(super) fn store_tile<S: Simd, const R: usize, const V: usize>(
     simd: S,
     acc: &[[S::Vector; V]; R],
     to: &mut [f32],
@@ -50,7 +51,7 @@ pub(super) fn add_tile<S: Simd, const R: usize, const V: usize>(
 ///
 /// # Safety
 /// `rows[tap * stride + first..][..R]` are addresses of at least `stretch.offset + stretch.len`
-/// readable floats, for each tap.
+/// readable floats, for each tap; `weights` holds `V` vectors for each of `taps × len` places.
 #[inline(always)]
 pub(super) unsafe fn accumulate<S: Simd, const R: usize, const V: usize>(
     simd: S,
@@ -70,8 +71,7 @@ pub(super) unsafe fn accumulate<S: Simd, const R: usize, const V: usize>(
             row[i] = unsafe { rows.get_unchecked(tap * stride + first + i).add(stretch.offset) };
         }
         for k in 0..stretch.len {
-            // SAFETY: `weights` has `V` vectors for each of `taps × len` places, and each row has
-            // `len` floats after its offset.
+            // SAFETY: promised by the caller.
             unsafe {
                 let mut w = [simd.zero(); V];
                 for j in 0..V {
@@ -90,8 +90,8 @@ pub(super) unsafe fn accumulate<S: Simd, const R: usize, const V: usize>(
     *acc = sums;
 }
 
-/// One panel of a plain matrix product: `rows` of `width` floats, of which `depth` are summed with
-/// `weights`, one row of a panel for each.
+/// One panel of a plain matrix product: `rows` of `width` floats, of which those in `depth` are
+/// multiplied with `weights` `[depth][lane]`.
 ///
 /// Results go to rows of `step` floats; where `depth` starts later than 0, they are added to.
 #[inline(always)]
@@ -106,12 +106,12 @@ pub(super) fn multiply<S: Simd, const R: usize, const V: usize>(
 ) {
     let lanes = V * S::LANES;
     let count = rows.len() / width;
-    let stretch = Stretch { first_tap: 0, taps: 1, offset: depth.start, len: depth.len() };
+    let stretch = Stretch { first_tap: 0, taps: 1, offset: 0, len: depth.len() };
     let weights = &weights[..depth.len() * lanes];
     for first in (0..count).step_by(R) {
         let mut table = [rows.as_ptr(); R];
         for i in 0..R {
-            table[i] = rows[(first + i).min(count - 1) * width..][..width].as_ptr();
+            table[i] = rows[(first + i).min(count - 1) * width..][depth.clone()].as_ptr();
         }
         let mut acc = [[simd.zero(); V]; R];
         for i in 0..R.min(count - first) {
@@ -121,7 +121,7 @@ pub(super) fn multiply<S: Simd, const R: usize, const V: usize>(
                 }
             }
         }
-        // SAFETY: the table holds `R` rows of `width` floats.
+        // SAFETY: the table holds `R` rows of `depth.len()` floats, for which there are weights.
         unsafe { accumulate(simd, &table, R, 0, stretch, weights, &mut acc) };
         for i in 0..R {
             if first + i < count {

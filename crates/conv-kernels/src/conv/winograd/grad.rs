@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::{GAP, OUT, POINTS, pass::evaluate, tiles::Tiles, transform};
 use crate::{
-    conv::{backward_weights::outer, shape::Conv, tile::add_tile},
+    conv::{backward_weights::outer, shape::Conv, tile::store_tile},
     scratch,
     shared::Shared,
     simd::{Isa, Kernel, Simd, Tile as RegisterTile},
@@ -232,7 +232,7 @@ impl Kernel for Multiply<'_> {
                 // SAFETY: each tile has `step` inputs from its first on, of which `R` are read
                 // (the last may lie in the gap), and a vector of gradients.
                 unsafe { outer(simd, &inputs[row * R..], step, grads, self.tiles, &mut acc) };
-                add_tile(simd, &acc, sums, self.add);
+                store_tile(simd, &acc, sums, self.add);
             }
         }
     }
