@@ -63,7 +63,7 @@ impl Entry {
         let report = Report::read(path)?;
         let folder = if path.is_dir() { Some(path) } else { path.parent() };
         let recorded = report.conditions.run.as_deref().map(Path::new);
-        // What was not trained has no run; its folder is named after it.
+        // A method without training has no run, and goes by its own name.
         let run = run.filter(|_| recorded.is_some()).or(recorded).and_then(Path::file_name);
         let name = run.map_or(report.method.clone(), |run| run.to_string_lossy().into_owned());
         let name = without_seed(&name, report.conditions.seed).to_owned();

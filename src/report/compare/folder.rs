@@ -37,7 +37,7 @@ pub fn write(comparison: &Comparison, folder: &Path, dataset: Option<&Dataset>) 
     let figures = folder.join("figures");
     fs::create_dir_all(&figures).map_err(Error::file("create", &figures))?;
     // What an earlier version or an earlier comparison left.
-    for name in ["precision_recall.png", "strips.png", "strips.svg"] {
+    for name in ["precision_recall.png", "precision_recall.svg", "strips.png", "strips.svg"] {
         remove(&figures.join(name))?;
     }
     let charts = curves(comparison);

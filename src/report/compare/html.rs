@@ -19,7 +19,7 @@ pub(super) fn page(comparison: &Comparison, charts: &[Svg], shown: &[Strip]) -> 
         }
         "style" => style(),
         "conditions" => {
-            let reading = super::reading(comparison);
+            let reading = comparison.reading();
             let sentences = comparison.conditions.iter().chain([&reading]);
             sentences.map(|sentence| format!("<li>{}</li>\n", escape(sentence))).collect()
         }

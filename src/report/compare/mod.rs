@@ -82,17 +82,27 @@ impl Comparison {
         match format {
             Format::Markdown => self.markdown(),
             Format::Csv => csv::document(&self.tables),
-            Format::Latex => latex::document(&self.tables, &self.conditions, &reading(self)),
+            Format::Latex => latex::document(&self.tables, &self.conditions, &self.reading()),
             Format::Html => html::page(self, &[], &[]),
         }
     }
 
     fn markdown(&self) -> String {
-        let sentences = self.conditions.iter().cloned().chain([reading(self)]);
+        let sentences = self.conditions.iter().cloned().chain([self.reading()]);
         let list: String =
             sentences.map(|sentence| format!("- {}\n", markdown::escape(&sentence))).collect();
         let tables: String = self.tables.iter().map(markdown::section).collect();
         format!("# Comparison\n\n{list}{tables}")
+    }
+
+    /// How to read the cells.
+    fn reading(&self) -> String {
+        let several = self.setups.iter().any(|s| s.plain.len() > 1 || s.refined.len() > 1);
+        let spread = "; mean ± standard deviation where there are several seeds";
+        format!(
+            "Bold is the best of what learns from labels alone, as far as the digits tell{}",
+            if several { spread } else { "" }
+        )
     }
 
     /// Opens the dataset that was scored, at `data` if it is elsewhere now.
@@ -114,18 +124,6 @@ impl Comparison {
     pub fn has_maps(&self) -> bool {
         self.setups.iter().any(|setup| setup.first().folder.join("maps").is_dir())
     }
-}
-
-/// How to read the cells.
-fn reading(comparison: &Comparison) -> String {
-    let mut text =
-        "Bold is the best of what learns from labels alone, as far as the digits tell".to_owned();
-    let runs: Vec<usize> =
-        comparison.setups.iter().map(|setup| setup.plain.len().max(setup.refined.len())).collect();
-    if runs.iter().any(|runs| *runs > 1) {
-        text.push_str("; mean ± standard deviation where there are several seeds");
-    }
-    text
 }
 
 #[cfg(test)]

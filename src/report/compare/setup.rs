@@ -16,7 +16,7 @@ pub(super) enum Role {
     Trivial,
     /// Learns from labels.
     Baseline,
-    /// Learns from labels by min-max entropy.
+    /// Learns from labels by a method of ours.
     Ours,
     /// Learns from masks.
     UpperBound,
@@ -30,7 +30,7 @@ pub(super) struct Setup {
     /// The name of its runs.
     pub(super) name: String,
     pub(super) role: Role,
-    /// Rounds of erasing, if the method is min-max entropy.
+    /// Rounds of erasing, if the method is `minmax`.
     pub(super) rounds: Option<usize>,
     /// Reports on its maps, one per seed.
     pub(super) plain: Vec<Entry>,
@@ -40,22 +40,19 @@ pub(super) struct Setup {
 
 /// Groups reports into set-ups, in the order of their roles, ours by rounds, and then as given.
 pub(super) fn group(entries: Vec<Entry>) -> Result<Vec<Setup>> {
-    let mut groups: Vec<(Option<Config>, Setup)> = Vec::new();
+    let mut setups: Vec<Setup> = Vec::new();
     for entry in entries {
-        let settings = without_seed(&entry.report);
-        let same = |(known, setup): &(Option<Config>, Setup)| {
-            *known == settings && setup.name == entry.name && setup.method() == entry.report.method
+        let same = |setup: &Setup| {
+            setup.name == entry.name
+                && setup.method() == entry.report.method
+                && without_seed(&setup.first().report) == without_seed(&entry.report)
         };
-        let at = match groups.iter().position(same) {
-            Some(at) => at,
-            None => {
-                groups.push((settings, Setup::new(&entry)));
-                groups.len() - 1
-            }
-        };
-        groups[at].1.push(entry)?;
+        let at = setups.iter().position(same).unwrap_or(setups.len());
+        if at == setups.len() {
+            setups.push(Setup::new(&entry));
+        }
+        setups[at].push(entry)?;
     }
-    let mut setups: Vec<Setup> = groups.into_iter().map(|(_, setup)| setup).collect();
     setups.sort_by_key(|setup| (setup.role, setup.rounds));
     tell_apart(&mut setups, |setup| setup.name.clone());
     tell_apart(&mut setups, |setup| setup.first().folder.display().to_string());
@@ -139,18 +136,13 @@ impl Setup {
     /// A score without and with the CRF, over the seeds that have both.
     pub(super) fn paired(&self, score: fn(&Scores) -> Option<f64>) -> Option<(f64, f64)> {
         let of = |entry: &Entry| score(&entry.report.evaluation.scores);
-        let pairs: Vec<(f64, f64)> = self
-            .refined
-            .iter()
-            .filter_map(|refined| {
-                let seed = refined.report.conditions.seed;
-                let plain = self.plain.iter().find(|e| e.report.conditions.seed == seed)?;
-                of(plain).zip(of(refined))
-            })
-            .collect();
-        let mean =
-            |side: fn(&(f64, f64)) -> f64| Spread::of(pairs.iter().map(|pair| Some(side(pair))));
-        Some((mean(|pair| pair.0)?.mean, mean(|pair| pair.1)?.mean))
+        let pair = |refined: &Entry| {
+            let seed = refined.report.conditions.seed;
+            let plain = self.plain.iter().find(|entry| entry.report.conditions.seed == seed)?;
+            Some((Some(of(plain)?), Some(of(refined)?)))
+        };
+        let (plain, refined): (Vec<_>, Vec<_>) = self.refined.iter().filter_map(pair).unzip();
+        Some((Spread::of(plain)?.mean, Spread::of(refined)?.mean))
     }
 }
 

@@ -67,15 +67,15 @@ impl Strip {
         truth: Option<&Mask>,
         masks: &[(&str, Vec<bool>)],
     ) -> Self {
+        let tint = |mask: &[bool], colour| overlay::tint(image, mask, colour, overlay::ALPHA);
         let mut panels = vec![Panel::new("image", image)];
         if let Some(truth) = truth {
-            let tinted = overlay::tint(image, &truth.foreground, overlay::TRUE_MASK);
-            panels.push(Panel::new("truth", &tinted));
+            panels.push(Panel::new("truth", &tint(&truth.foreground, overlay::TRUE_MASK)));
         }
         for (name, mask) in masks {
             let picture = match truth {
                 Some(truth) => overlay::agreement(image, mask, truth),
-                None => overlay::tint(image, mask, overlay::PREDICTED_MASK),
+                None => tint(mask, overlay::PREDICTED_MASK),
             };
             panels.push(Panel::new(name, &picture));
         }

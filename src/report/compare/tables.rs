@@ -74,14 +74,9 @@ fn with_crf(setups: &[&Setup]) -> Table {
         };
         row(setup, measures.iter().map(cell).collect())
     };
-    Table {
-        key: "crf",
-        title: "Pixel level, with CRF".to_owned(),
-        note: "⁺ marks an improvement by the CRF, ⁻ a degradation".to_owned(),
-        rows_are: "Method",
-        columns: measures.iter().map(|(column, _)| column.clone()).collect(),
-        rows: setups.iter().copied().map(row).collect(),
-    }
+    let note = "⁺ marks an improvement by the CRF, ⁻ a degradation";
+    let table = measured("crf", "Pixel level, with CRF", note, &[], &measures);
+    Table { rows: setups.iter().copied().map(row).collect(), ..table }
 }
 
 /// Ours with and without erasing.
