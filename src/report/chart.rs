@@ -3,8 +3,6 @@
 //! A [`Chart`] is data, of which `draw` makes SVG.
 //! Numbers that cannot be drawn (NaN, infinite) leave a gap, a point between two gaps is a dot,
 //! and a chart without data shows its axes.
-//!
-//! [`Chart`]: crate::report::chart::Chart
 
 mod axis;
 mod draw;

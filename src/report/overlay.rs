@@ -12,7 +12,7 @@ use super::picture::{self, blend, rgb};
 use crate::data::mask::Mask;
 
 /// Opacity of the colours of masks.
-const ALPHA: f32 = 0.5;
+pub(super) const ALPHA: f32 = 0.5;
 /// Opacity of the colours of scores, which every pixel has.
 const HEAT_ALPHA: f32 = 0.65;
 /// Opacity of the colour inside of a contour.
@@ -47,9 +47,9 @@ pub fn heat_map(image: &RgbImage, scores: &[f32]) -> RgbImage {
 }
 
 /// The image with the pixels of a mask coloured.
-pub(super) fn tint(image: &RgbImage, mask: &[bool], colour: Rgb<u8>) -> RgbImage {
+pub(super) fn tint(image: &RgbImage, mask: &[bool], colour: Rgb<u8>, alpha: f32) -> RgbImage {
     recolour(image, mask.len(), |i, pixel| match mask[i] {
-        true => blend(pixel, colour, ALPHA),
+        true => blend(pixel, colour, alpha),
         false => pixel,
     })
 }
@@ -57,10 +57,7 @@ pub(super) fn tint(image: &RgbImage, mask: &[bool], colour: Rgb<u8>) -> RgbImage
 /// The image with a predicted mask, its inside lightly coloured and its border drawn, and with the
 /// predicted class in the corner.
 pub fn annotated(image: &RgbImage, mask: &[bool], caption: Option<&str>) -> RgbImage {
-    let mut picture = recolour(image, mask.len(), |i, pixel| match mask[i] {
-        true => blend(pixel, PREDICTED_MASK, INSIDE_ALPHA),
-        false => pixel,
-    });
+    let mut picture = tint(image, mask, PREDICTED_MASK, INSIDE_ALPHA);
     contour(&mut picture, mask, line_thickness(image), PREDICTED_MASK);
     if let Some(caption) = caption {
         picture::label(&mut picture, caption);
@@ -178,7 +175,7 @@ mod tests {
 
     #[test]
     fn tint_colours_the_mask_alone() {
-        let picture = tint(&grey_image(2, 1), &[false, true], TRUE_MASK);
+        let picture = tint(&grey_image(2, 1), &[false, true], TRUE_MASK, ALPHA);
         assert_eq!(picture[(0, 0)], GREY);
         assert_eq!(picture[(1, 0)], blend(GREY, TRUE_MASK, ALPHA));
     }

@@ -42,8 +42,8 @@ pub fn encode_grey_png(width: u32, pixels: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// An image as the bytes of a JPEG file: as good as fits into `budget` bytes, if it can be read
-/// then.
+/// An image as the bytes of a JPEG file: of the best quality that fits into `budget` bytes, or of
+/// the lowest if none does.
 pub(super) fn encode_jpeg<P>(image: &ImageBuffer<P, Vec<u8>>, budget: usize) -> Vec<u8>
 where
     P: Pixel<Subpixel = u8> + PixelWithColorType,

@@ -117,19 +117,16 @@ impl Svg {
     /// unbroken line.
     pub(super) fn line(&mut self, points: &[(f32, f32)], paint: Paint, width: f32, dashes: &str) {
         let (class, colour) = paint.names();
-        self.body.push_str("<polyline points=\"");
-        for (i, (x, y)) in points.iter().enumerate() {
-            let space = if i == 0 { "" } else { " " };
-            self.push(format_args!("{space}{x:.1},{y:.1}"));
-        }
+        let points: Vec<_> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let dashes = match dashes {
+            "" => String::new(),
+            dashes => format!(" stroke-dasharray=\"{dashes}\""),
+        };
         self.push(format_args!(
-            "\" class=\"{class}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
-             stroke-linecap=\"round\" stroke-linejoin=\"round\""
+            "<polyline points=\"{}\" class=\"{class}\" fill=\"none\" stroke=\"{colour}\" \
+             stroke-width=\"{width}\" stroke-linecap=\"round\" stroke-linejoin=\"round\"{dashes}/>\n",
+            points.join(" ")
         ));
-        if !dashes.is_empty() {
-            self.push(format_args!(" stroke-dasharray=\"{dashes}\""));
-        }
-        self.body.push_str("/>\n");
     }
 
     /// A filled circle.
@@ -231,19 +228,9 @@ pub(super) fn fit_text(text: &str, width: f32) -> String {
 
 /// The text as XML shows it; characters XML forbids become spaces.
 pub(super) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\u{fffe}' | '\u{ffff}' => escaped.push(' '),
-            _ if letter.is_control() => escaped.push(' '),
-            _ => escaped.push(letter),
-        }
-    }
-    escaped
+    let forbidden = |letter: char| letter.is_control() || "\u{fffe}\u{ffff}".contains(letter);
+    let shown = text.replace(forbidden, " ").replace('&', "&amp;");
+    shown.replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

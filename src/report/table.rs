@@ -28,7 +28,7 @@ pub(super) struct Column {
     /// Its heading, unit included.
     pub(super) heading: &'static str,
     pub(super) decimals: usize,
-    /// Which values are better; none if that is no contest.
+    /// Which values are better; none if neither is.
     pub(super) better: Option<Better>,
     /// Whether it holds words, which are read from the left.
     pub(super) words: bool,
@@ -148,7 +148,7 @@ impl Table {
         (!self.rows.is_empty()).then_some(self)
     }
 
-    /// Equal as shown is equal: a reader sees no more digits than there are.
+    /// Compares values as shown, so that several can be the best of a column.
     fn mark_best(&mut self, index: usize) {
         let Column { better: Some(better), decimals, .. } = self.columns[index] else { return };
         let shown = |row: &Row| {
@@ -157,10 +157,11 @@ impl Table {
             Some(if better == Better::Lower { -rounded } else { rounded })
         };
         let best = self.rows.iter().filter_map(shown).max();
-        // Being the only one is no merit.
-        let contest = self.rows.iter().filter_map(shown).count() > 1;
-        for row in &mut self.rows {
-            row.cells[index].best = contest && shown(row).is_some() && shown(row) == best;
+        // The only value of a column is better than none.
+        if self.rows.iter().filter_map(shown).count() > 1 {
+            for row in &mut self.rows {
+                row.cells[index].best = shown(row) == best;
+            }
         }
     }
 

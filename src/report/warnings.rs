@@ -2,7 +2,7 @@
 
 use super::{Report, headline::percent};
 use crate::{
-    metrics::{Interval, PixelScores, Scores, Trivial},
+    metrics::{PixelScores, Scores, Trivial},
     predict::UNTRAINED,
 };
 
@@ -22,77 +22,75 @@ pub fn warnings(report: &Report) -> Vec<Warning> {
     }
     let scores = &report.evaluation.scores;
     let all = [
-        near_chance(
-            scores,
-            ("classifier", "classification_error"),
-            scores.classification_error,
+        (
+            near_chance(scores, "classifier", "classification_error", scores.classification_error),
             "train for longer or with pretrained weights (`--weights`), and look at the labels \
              with `pinpoint data check`",
         ),
-        near_chance(
-            scores,
-            ("localizer", "localizer_classification_error"),
-            scores.localizer_classification_error,
+        (
+            near_chance(
+                scores,
+                "localizer",
+                "localizer_classification_error",
+                scores.localizer_classification_error,
+            ),
             "its maps tell no classes apart, so masks mean little: train for longer, with \
              pretrained weights (`--weights`) or a smaller `optimizer.backbone_rate`",
         ),
-        inverted(scores),
-        below_all_ones(scores),
-        below_centre_ellipse(scores),
+        (
+            inverted(scores),
+            "the class may be told by the surroundings: compare `--method probe` and a baseline \
+             such as `wildcat`, or more rounds of erasing (`erase.rounds`)",
+        ),
+        (
+            below_all_ones(scores),
+            "look at the covered and the true area: masks that are too small want a lower \
+             threshold (`--threshold valid`), more epochs or `--method probe`",
+        ),
+        (
+            below_centre_ellipse(scores),
+            "objects are mostly central, so beat that first: try `--method probe`, pretrained \
+             weights (`--weights`), `--threshold valid` or the CRF (`--crf`)",
+        ),
     ];
-    all.into_iter().flatten().collect()
+    let found = all.into_iter();
+    found.filter_map(|(problem, remedy)| Some(Warning { problem: problem?, remedy })).collect()
 }
 
 /// An error that cannot be told from that of always naming the most frequent class.
-fn near_chance(
-    scores: &Scores,
-    (who, key): (&str, &str),
-    error: Option<f64>,
-    remedy: &'static str,
-) -> Option<Warning> {
+fn near_chance(scores: &Scores, who: &str, key: &str, error: Option<f64>) -> Option<String> {
     let (error, chance) = (error?, scores.chance_error?);
-    let Interval { high, .. } = *scores.intervals.get(key)?;
-    (chance > 0.0 && high >= chance).then(|| Warning {
-        problem: format!(
+    let high = scores.intervals.get(key)?.high;
+    (chance > 0.0 && high >= chance).then(|| {
+        format!(
             "the {who} is near chance: {error:.2} % of classes are wrong (up to {high:.2} % with \
              other images), and {chance:.2} % if every image is given the most frequent class"
-        ),
-        remedy,
+        )
     })
 }
 
-fn inverted(scores: &Scores) -> Option<Warning> {
+fn inverted(scores: &Scores) -> Option<String> {
     let inverted = scores.inverted.filter(|share| *share > 50.0)?;
-    Some(Warning {
-        problem: format!(
-            "masks are inverted more often than not: in {inverted:.0} % of the images the \
-             background has the higher scores"
-        ),
-        remedy: "the class may be told by the surroundings: compare `--method probe` and a baseline \
-                 such as `wildcat`, or more rounds of erasing (`erase.rounds`)",
-    })
+    Some(format!(
+        "masks are inverted more often than not: in {inverted:.0} % of the images the background \
+         has the higher scores"
+    ))
 }
 
-fn below_all_ones(scores: &Scores) -> Option<Warning> {
+fn below_all_ones(scores: &Scores) -> Option<String> {
     let (found, all) = (scores.mean.f1_foreground?, scores.trivial?.all_ones.f1_foreground?);
-    (found < all).then(|| Warning {
-        problem: format!(
-            "F1⁺ {found:.2} is below the {all:.2} of All-ones, which marks every pixel"
-        ),
-        remedy: "look at the covered and the true area: masks that are too small want a lower \
-                 threshold (`--threshold valid`), more epochs or `--method probe`",
+    (found < all).then(|| {
+        format!("F1⁺ {found:.2} is below the {all:.2} of All-ones, which marks every pixel")
     })
 }
 
-fn below_centre_ellipse(scores: &Scores) -> Option<Warning> {
+fn below_centre_ellipse(scores: &Scores) -> Option<String> {
     let (found, ellipse) = (scores.mean.f1_mean()?, scores.trivial?.centre_ellipse.f1_mean()?);
-    (found < ellipse).then(|| Warning {
-        problem: format!(
+    (found < ellipse).then(|| {
+        format!(
             "the mean of F1⁺ and F1⁻, {found:.2}, is below the {ellipse:.2} of an ellipse in the \
              centre of every image"
-        ),
-        remedy: "objects are mostly central, so beat that first: try `--method probe`, pretrained \
-                 weights (`--weights`), `--threshold valid` or the CRF (`--crf`)",
+        )
     })
 }
 
@@ -112,7 +110,7 @@ pub(super) fn trivial_sentence(trivial: Option<&Trivial>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::document::tests::example;
+    use crate::{metrics::Interval, report::document::tests::example};
 
     /// A report with nothing to say against it.
     fn good() -> Report {

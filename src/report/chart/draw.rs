@@ -14,37 +14,24 @@ const SAMPLE: f32 = 24.0;
 /// Pixels between ticks, at least: across for horizontal labels, down for stacked ones.
 const TICK_SPACING: (f32, f32) = (60.0, 40.0);
 
-/// What stands around the data; charts in a grid share the most, so they line up.
-#[derive(Debug, Clone, Copy, Default)]
-struct Margins {
-    left: f32,
-    top: f32,
-    bottom: f32,
+/// Margin on the right, into which half of the last label along the axis reaches.
+const RIGHT: f32 = 2.0 * GAP;
+
+/// Margins of the data on the left, at the top and at the bottom.
+fn margins(chart: &Chart, width: f32, data_height: f32) -> [f32; 3] {
+    let ticks = y_axis(chart, data_height).ticks;
+    let longest = ticks.iter().map(|tick| text_width(&tick.label)).fold(0.0, f32::max);
+    let legend = legend(chart, width).last().map_or(0.0, |last| last.y + LINE_HEIGHT);
+    [
+        GAP + line(&chart.y_label) + longest + GAP,
+        GAP + line(&chart.title) + legend + GAP,
+        GAP / 2.0 + LINE_HEIGHT + line(&chart.x_label) + GAP,
+    ]
 }
 
-impl Margins {
-    /// Half of the last label along the axis hangs over the data.
-    const RIGHT: f32 = 2.0 * GAP;
-
-    fn of(chart: &Chart, width: f32, data_height: f32) -> Self {
-        let ticks = y_axis(chart, data_height).ticks;
-        let longest = ticks.iter().map(|tick| text_width(&tick.label)).fold(0.0, f32::max);
-        let line = |text: &String| if text.is_empty() { 0.0 } else { LINE_HEIGHT };
-        let legend = legend(chart, width).last().map_or(0.0, |last| last.y + LINE_HEIGHT);
-        Self {
-            left: GAP + line(&chart.y_label) + longest + GAP,
-            top: GAP + line(&chart.title) + legend + GAP,
-            bottom: GAP / 2.0 + LINE_HEIGHT + line(&chart.x_label) + GAP,
-        }
-    }
-
-    fn most(self, other: Self) -> Self {
-        Self {
-            left: self.left.max(other.left),
-            top: self.top.max(other.top),
-            bottom: self.bottom.max(other.bottom),
-        }
-    }
+/// Height of the line that a title needs.
+fn line(title: &str) -> f32 {
+    if title.is_empty() { 0.0 } else { LINE_HEIGHT }
 }
 
 /// Charts of equal size in rows of `columns`; their axes line up.
@@ -56,16 +43,17 @@ pub(in crate::report) fn grid(
     let (width, data_height) = (width.max(60.0), data_height.max(20.0));
     let columns = columns.clamp(1, charts.len().max(1));
     let rows = charts.len().div_ceil(columns);
-    let margins = charts.iter().map(|chart| Margins::of(chart, width, data_height));
-    let margins = margins.fold(Margins::default(), Margins::most);
-    let height = margins.top + data_height + margins.bottom;
+    let margins = charts.iter().map(|chart| margins(chart, width, data_height));
+    let widest = |a: [f32; 3], b: [f32; 3]| std::array::from_fn(|side| a[side].max(b[side]));
+    let [left, top, bottom] = margins.fold([0.0; 3], widest);
+    let height = top + data_height + bottom;
     let mut svg = Svg::new(columns as f32 * width, rows as f32 * height);
     for (index, chart) in charts.iter().enumerate() {
         let corner = ((index % columns) as f32 * width, (index / columns) as f32 * height);
         let area = Area {
-            x: (corner.0 + margins.left).floor() + 0.5,
-            y: (corner.1 + margins.top).floor() + 0.5,
-            width: (width - margins.left - Margins::RIGHT).max(20.0).floor(),
+            x: (corner.0 + left).floor() + 0.5,
+            y: (corner.1 + top).floor() + 0.5,
+            width: (width - left - RIGHT).max(20.0).floor(),
             height: data_height.floor(),
         };
         let plot = Plot { area, x: x_axis(chart, area.width), y: y_axis(chart, area.height) };
@@ -73,10 +61,11 @@ pub(in crate::report) fn grid(
         chart.marks.iter().for_each(|(_, x)| plot.mark(*x, &mut svg));
         chart.series.iter().for_each(|series| plot.series(series, &mut svg));
         titles(chart, corner, width, area, &mut svg);
-        for entry in legend(chart, width) {
-            let titled = if chart.title.is_empty() { 0.0 } else { LINE_HEIGHT };
-            let top = corner.1 + GAP + titled;
-            entry.draw((corner.0, top), &mut svg);
+        for Entry { x, y, name, style, room } in legend(chart, width) {
+            let y = corner.1 + GAP + line(&chart.title) + y + LINE_HEIGHT / 2.0;
+            let (x, Style { paint, dashes, width }) = (corner.0 + x, style);
+            svg.line(&[(x, y), (x + SAMPLE, y)], paint, width, dashes);
+            svg.text((x + SAMPLE + GAP, y), &fit_text(name, room), TextStyle::default());
         }
     }
     svg
@@ -125,16 +114,6 @@ struct Entry<'a> {
     style: Style,
     /// Names are cut to this length.
     room: f32,
-}
-
-impl Entry<'_> {
-    fn draw(&self, (left, top): (f32, f32), svg: &mut Svg) {
-        let (x, y) = (left + self.x, top + self.y + LINE_HEIGHT / 2.0);
-        let Style { paint, dashes, width } = self.style;
-        svg.line(&[(x, y), (x + SAMPLE, y)], paint, width, dashes);
-        let at = (x + SAMPLE + GAP, y);
-        svg.text(at, &fit_text(self.name, self.room), TextStyle::default());
-    }
 }
 
 /// The names of curves and marks, in as many lines as they need.

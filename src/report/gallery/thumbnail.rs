@@ -77,9 +77,8 @@ fn shrunk_truth(truth: &Mask, (width, height): (u32, u32)) -> GrayImage {
 
 fn png(truth: &Mask, size: (u32, u32)) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let encoder = PngEncoder::new(&mut bytes);
-    let image = shrunk_truth(truth, size);
-    image.write_with_encoder(encoder).expect("an image in memory can be written to memory");
+    let written = shrunk_truth(truth, size).write_with_encoder(PngEncoder::new(&mut bytes));
+    written.expect("an image in memory can be written to memory");
     bytes
 }
 
@@ -89,8 +88,8 @@ pub(in crate::report) struct ThumbnailFile {
     part: PartFile,
     /// For messages.
     folder: PathBuf,
-    /// Where each thumbnail ends.
-    ends: Vec<u64>,
+    /// Where each thumbnail starts, and where the next one will.
+    starts: Vec<u64>,
 }
 
 impl ThumbnailFile {
@@ -98,30 +97,25 @@ impl ThumbnailFile {
     pub(in crate::report) fn create(folder: &Path) -> Result<Self> {
         let part = PartFile::beside(&folder.join("gallery"));
         let part = part.map_err(Error::file("write into", folder))?;
-        Ok(Self { part, folder: folder.to_owned(), ends: Vec::new() })
+        Ok(Self { part, folder: folder.to_owned(), starts: vec![0] })
     }
 
     pub(in crate::report) fn push(&mut self, thumbnail: &Thumbnail) -> Result<()> {
         let bytes = serde_json::to_vec(thumbnail).expect("plain data");
         self.part.file.write_all(&bytes).map_err(Error::file("write into", &self.folder))?;
-        self.ends.push(self.start(self.ends.len()) + bytes.len() as u64);
+        self.starts.push(self.starts[self.starts.len() - 1] + bytes.len() as u64);
         Ok(())
     }
 
     pub(in crate::report) fn get(&mut self, index: usize) -> Result<Thumbnail> {
-        let start = self.start(index);
-        let mut bytes = vec![0; (self.ends[index] - start) as usize];
+        let (start, end) = (self.starts[index], self.starts[index + 1]);
+        let mut bytes = vec![0; (end - start) as usize];
         let mut read = || {
             self.part.file.seek(SeekFrom::Start(start))?;
-            self.part.file.read_exact(&mut bytes)
+            self.part.file.read_exact(&mut bytes)?;
+            Ok(serde_json::from_slice(&bytes)?)
         };
-        read().map_err(Error::file("read from", &self.folder))?;
-        serde_json::from_slice(&bytes)
-            .map_err(|error| Error::file("read from", &self.folder)(error.into()))
-    }
-
-    fn start(&self, index: usize) -> u64 {
-        if index == 0 { 0 } else { self.ends[index - 1] }
+        read().map_err(Error::file("read from", &self.folder))
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! From near-black over purple, red and orange to pale yellow, along a path in OKLab, where
 //! distances are what the eye sees (Ottosson, "A perceptual color space for image processing",
-//! 2020). The path grows lighter all along, so it survives grey print and colour blindness, and
-//! it is walked at an even pace: 256 colours, each as far from the next.
+//! 2020). Higher scores are lighter, so that they can be told apart in grey print and by the
+//! colour-blind; each of the 256 colours is as far from the next.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ pub(super) fn colour(score: f32) -> Rgb<u8> {
     Rgb(COLOURS[(255.0 * score.clamp(0.0, 1.0)).round() as usize])
 }
 
-/// Points of the path per colour, so that the pace can be made even.
+/// Points of the path per colour, of which those at equal distances are taken.
 const FINE: usize = 16;
 
 fn even_colours() -> [[u8; 3]; 256] {

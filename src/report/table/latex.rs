@@ -13,7 +13,8 @@ pub(in crate::report) fn document(
 ) -> String {
     let mut text = String::from("% Needs \\usepackage{booktabs}.\n");
     for sentence in conditions {
-        text.push_str(&format!("% {}\n", one_line(sentence)));
+        // A line break would end the comment.
+        text.push_str(&format!("% {}\n", sentence.replace(char::is_control, " ")));
     }
     for table in tables {
         text.push('\n');
@@ -83,11 +84,6 @@ fn escape(text: &str) -> String {
         }
     }
     safe
-}
-
-/// Text that cannot end the comment it stands in.
-fn one_line(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 #[cfg(test)]
