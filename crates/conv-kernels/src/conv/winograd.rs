@@ -1,8 +1,8 @@
 //! 3×3 convolution of stride 1 with a quarter of the multiplications.
 //!
-//! Winograd's F(4×4, 3×3): a tile of 6×6 inputs and the kernel are both evaluated at 36 points,
-//! multiplied point by point (36 small matrix products over channels), and 4×4 results read off:
-//! `Y = Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A`. The interpolation points 0, ±√½, ±√2, ∞ keep numbers near 1;
+//! Winograd's F(4×4, 3×3): a tile of 6×6 inputs and the kernel are both transformed to their values
+//! at 36 points, multiplied point by point (36 matrix products over channels), and transformed back
+//! to 4×4 results: `Y = Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A`. The interpolation points 0, ±√½, ±√2, ∞ keep numbers near 1;
 //! rounding is about twice that of the plain sum, and less than with the usual 0, ±1, ±2, ∞.
 
 mod grad;
@@ -21,14 +21,14 @@ const OUT: usize = 4;
 const SIDE: usize = 6;
 /// Points of a tile.
 pub(super) const POINTS: usize = SIDE * SIDE;
-/// Floats between the matrices of neighbouring points beyond their content: without it, the 36
-/// values of a tile would fall on the same few places of a cache.
+/// Unused floats between the matrices of neighbouring points: without them, the 36 values of a
+/// tile would share few cache sets.
 const GAP: usize = 16;
 
-/// Tiles up to which computing a kernel's points costs more than they save.
+/// Tiles up to which transforming the kernels costs more than is saved.
 const FEW_TILES: usize = 4;
 
-/// Whether there are enough tiles to compute the points of kernels for them alone.
+/// Whether there are enough tiles to transform the kernels for them alone.
 pub(super) fn pays_on_the_fly(conv: &Conv) -> bool {
     tiles::Tiles::new(conv).count() > FEW_TILES
 }

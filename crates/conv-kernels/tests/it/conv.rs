@@ -228,7 +228,7 @@ fn winograd_rounds_at_most_three_times_as_much_as_the_plain_sum() {
 }
 
 #[test]
-fn kernels_evaluated_anew_give_the_same_bytes_as_kept_ones() {
+fn kernels_transformed_on_the_fly_give_the_same_bytes_as_kept_ones() {
     for (channels, dilation, batch, side) in
         [([160, 48], 1, 1, 15), ([16, 32], 2, 3, 21), ([48, 16], 1, 2, 70), ([272, 16], 4, 1, 19)]
     {
@@ -254,7 +254,7 @@ fn kernels_evaluated_anew_give_the_same_bytes_as_kept_ones() {
 }
 
 #[test]
-fn few_tiles_are_convolved_directly_where_kernels_would_be_evaluated_anew() {
+fn few_tiles_are_convolved_directly_where_kernels_would_be_transformed_on_the_fly() {
     let filter = Filter::new(32, 32, 3, 1);
     let conv = Conv::new(filter, 1, 8, 8).unwrap();
     let (weights, image) = (noise(1, filter.weights()), noise(2, conv.input_len()));

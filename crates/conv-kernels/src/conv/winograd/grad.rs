@@ -1,13 +1,13 @@
 //! The gradient of the weights at the 36 points: the transpose of the forward pass.
 //!
 //! `dg = Gᵀ[Σ (Bᵀ d B) ⊙ (A dY Aᵀ)]G`, the sum over all tiles being 36 matrix products. Tiles come
-//! in blocks; splits of the blocks keep sums of their own, which are added in their order.
+//! in blocks; each split of the blocks has its own sums, which are added in the order of the splits.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{GAP, OUT, POINTS, pass::evaluate, tiles::Tiles, transform};
+use super::{GAP, OUT, POINTS, pass::transform_tile, tiles::Tiles, transform};
 use crate::{
     conv::{backward_weights::outer, shape::Conv, tile::store_tile},
     scratch,
@@ -70,7 +70,7 @@ impl Grad<'_> {
                 let range = blocks * split / splits..blocks * (split + 1) / splits;
                 for block in range.clone() {
                     let tiles = block * BLOCK..((block + 1) * BLOCK).min(self.tiles.count());
-                    stage.evaluate(tiles.start, tiles.clone());
+                    stage.transform(tiles.start, tiles.clone());
                     for (point, sums) in sums.chunks_exact_mut(self.point_len()).enumerate() {
                         stage.multiply(point, tiles.len(), block > range.start, sums);
                     }
@@ -85,14 +85,14 @@ impl Grad<'_> {
         let count = self.tiles.count();
         let mut sums = scratch::floats(self.sums_len());
         self.with_stage(count, |stage| {
-            (0..count).into_par_iter().for_each(|tile| stage.evaluate(0, tile..tile + 1));
+            (0..count).into_par_iter().for_each(|tile| stage.transform(0, tile..tile + 1));
             let points = sums.par_chunks_exact_mut(self.point_len()).enumerate().with_max_len(1);
             points.for_each(|(point, sums)| stage.multiply(point, count, false, sums));
         });
         self.collect(&sums, grad_weights);
     }
 
-    /// Lends memory for `len` tiles.
+    /// Calls `work` with memory for `len` tiles.
     fn with_stage(&self, len: usize, work: impl FnOnce(&Stage<'_>)) {
         let inputs_len = POINTS * self.inputs_step(len);
         let mut memory = scratch::floats(inputs_len + POINTS * self.grads_step(len));
@@ -101,7 +101,8 @@ impl Grad<'_> {
         work(&Stage { grad: self, len, inputs, grads });
     }
 
-    /// Floats between the inputs of neighbouring tiles: never a power of two.
+    /// Floats from one tile's inputs at a point to the next's: seldom a power of two, so that they
+    /// do not share cache sets.
     fn input_step(&self) -> usize {
         self.inputs + GAP
     }
@@ -111,11 +112,13 @@ impl Grad<'_> {
         tiles * self.input_step() + GAP
     }
 
+    /// Register tiles along the output channels.
     fn panels(&self) -> usize {
         self.outputs.div_ceil(self.register.columns)
     }
 
-    fn rows(&self) -> usize {
+    /// Register tiles along the input channels.
+    fn row_tiles(&self) -> usize {
         self.inputs.div_ceil(self.register.rows)
     }
 
@@ -126,7 +129,7 @@ impl Grad<'_> {
 
     /// Floats of one point's sums, `[panel][register tile][row][lane]`.
     fn point_len(&self) -> usize {
-        self.panels() * self.rows() * self.register.rows * self.register.columns
+        self.panels() * self.row_tiles() * self.register.rows * self.register.columns
     }
 
     fn sums_len(&self) -> usize {
@@ -143,7 +146,7 @@ impl Grad<'_> {
     }
 }
 
-/// Some tiles' inputs and gradients at each point.
+/// Transformed inputs and gradients of some tiles.
 struct Stage<'a> {
     grad: &'a Grad<'a>,
     /// Tiles there is room for.
@@ -153,8 +156,8 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    fn evaluate(&self, first: usize, tiles: Range<usize>) {
-        self.grad.isa.run(Evaluate { stage: self, first, tiles });
+    fn transform(&self, first: usize, tiles: Range<usize>) {
+        self.grad.isa.run(Transform { stage: self, first, tiles });
     }
 
     fn multiply(&self, point: usize, tiles: usize, add: bool, sums: &mut [f32]) {
@@ -162,15 +165,15 @@ impl Stage<'_> {
     }
 }
 
-/// Inputs and gradients at their points.
-struct Evaluate<'a> {
+/// Transforms inputs and gradients.
+struct Transform<'a> {
     stage: &'a Stage<'a>,
     /// The tile that has the first place.
     first: usize,
     tiles: Range<usize>,
 }
 
-impl Kernel for Evaluate<'_> {
+impl Kernel for Transform<'_> {
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let Stage { grad, len, inputs, grads } = self.stage;
@@ -180,7 +183,7 @@ impl Kernel for Evaluate<'_> {
         for index in self.tiles {
             let (tile, place) = (grad.tiles.tile(index), index - self.first);
             let at = place * grad.input_step();
-            evaluate(simd, &grad.tiles, tile, grad.input, &zeros, inputs, at, step);
+            transform_tile(simd, &grad.tiles, tile, grad.input, &zeros, inputs, at, step);
             let (rows, columns) = grad.tiles.extent(tile);
             for c in (0..grad.outputs).step_by(S::LANES) {
                 let mut values = [[simd.zero(); OUT]; OUT];
@@ -197,7 +200,7 @@ impl Kernel for Evaluate<'_> {
                 let at = (c / lanes * len + place) * lanes + c % lanes;
                 for point in 0..POINTS {
                     let at = point * grad.grads_step(*len) + at;
-                    // SAFETY: a tile is evaluated by one task only.
+                    // SAFETY: a tile is transformed by one task only.
                     simd.store(unsafe { grads.part(at, S::LANES) }, points[point]);
                 }
             }
@@ -225,7 +228,7 @@ impl Kernel for Multiply<'_> {
         let inputs = unsafe { inputs.view(at[0], self.tiles * step + GAP) };
         // SAFETY: as above.
         let grads = unsafe { grads.view(at[1], grad.panels() * len * lanes) };
-        let sums = self.sums.chunks_exact_mut(grad.rows() * R * lanes);
+        let sums = self.sums.chunks_exact_mut(grad.row_tiles() * R * lanes);
         for (sums, grads) in sums.zip(grads.chunks_exact(len * lanes)) {
             for (row, sums) in sums.chunks_exact_mut(R * lanes).enumerate() {
                 let mut acc = [[simd.zero(); V]; R];
@@ -250,7 +253,7 @@ impl Kernel for Collect<'_> {
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let grad = self.grad;
-        let (lanes, rows) = (V * S::LANES, grad.rows() * R);
+        let (lanes, rows) = (V * S::LANES, grad.row_tiles() * R);
         let mut taps = scratch::floats(9 * lanes);
         for input in 0..grad.inputs {
             let at = (self.panel * rows + input) * lanes;

@@ -1,9 +1,9 @@
-//! The forward pass, and the backward pass of the image, which is the same with turned kernels.
+//! The forward pass, and the backward pass to the image, which is the same with rotated kernels.
 //!
-//! Tiles are transformed, multiplied and transformed back in blocks. Where there are many, each
-//! block is one task and stays within its core's cache; where there are few, every step is shared
-//! out among the cores, and so it is where kernels are evaluated on the fly, once for many blocks. All
-//! compute every value in the same order.
+//! Tiles are transformed, multiplied and transformed back in blocks. Many blocks are one task each,
+//! and stay within their core's cache. With few blocks every step is shared out among the cores,
+//! as it is where kernels are transformed on the fly, once for several blocks. The order of every
+//! sum is the same.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::{
     GAP, OUT, POINTS,
     tiles::{Tile, Tiles},
     transform,
-    weights::evaluate_panel,
+    weights::transform_panel,
 };
 use crate::{
     conv::{
@@ -34,9 +34,10 @@ const MAX_TILES: usize = 48;
 const BLOCK_FLOATS: usize = 112 * 1024;
 /// With fewer blocks, each step is shared out instead.
 const MANY_BLOCKS: usize = 8;
-/// Blocks for which kernels are evaluated on the fly: enough to make that cheap.
+/// Blocks that share kernels transformed on the fly: enough to make these cheap.
 const ON_THE_FLY_BLOCKS: usize = 6;
-/// Source channels whose kernels are evaluated on the fly at a time, to stay within a second-level cache.
+/// Source channels whose kernels are transformed on the fly at a time, to stay within a
+/// second-level cache.
 const ON_THE_FLY_SOURCES: usize = 128;
 
 /// One pass over a batch.
@@ -92,7 +93,7 @@ impl<'a> Pass<'a> {
         } else {
             (0..blocks).into_par_iter().with_max_len(1).for_each(|block| {
                 self.with_stage(self.block_tiles(block..block + 1), self.block(), |stage| {
-                    stage.evaluate(stage.tiles.clone());
+                    stage.transform(stage.tiles.clone());
                     stage.multiply(0..POINTS);
                     stage.finish(block, target);
                 });
@@ -100,11 +101,11 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Shares out every step of some blocks.
+    /// Shares out every step of some blocks among the cores.
     fn run_in_steps(&self, blocks: Range<usize>, target: Target<'_>) {
         let tiles = self.block_tiles(blocks.clone());
         self.with_stage(tiles.clone(), tiles.len(), |stage| {
-            tiles.into_par_iter().for_each(|tile| stage.evaluate(tile..tile + 1));
+            tiles.into_par_iter().for_each(|tile| stage.transform(tile..tile + 1));
             if self.weights.algorithm == Algorithm::WinogradOnTheFly {
                 let panels = (0..self.weights.panel_count()).into_par_iter().with_max_len(1);
                 panels.for_each(|panel| self.weights.isa.run(MultiplyOnTheFly { stage, panel }));
@@ -117,7 +118,7 @@ impl<'a> Pass<'a> {
         });
     }
 
-    /// Lends memory for some tiles, laid out as for `len` of them.
+    /// Calls `work` with memory for some tiles, laid out as for `len` of them.
     fn with_stage(&self, tiles: Range<usize>, len: usize, work: impl FnOnce(&Stage<'_>)) {
         let points_len = POINTS * self.points_step(len);
         let sums_len = self.weights.panel_count() * POINTS * self.sums_step(len);
@@ -132,7 +133,7 @@ impl<'a> Pass<'a> {
         tiles * self.weights.source_channels() + GAP
     }
 
-    /// Channels of the result side by side in a panel.
+    /// Result channels of a panel.
     fn lanes(&self) -> usize {
         self.weights.isa.tile().columns
     }
@@ -161,9 +162,9 @@ struct Stage<'a> {
     sums: Shared<'a>,
 }
 
-impl Stage<'_> {
-    fn evaluate(&self, tiles: Range<usize>) {
-        self.pass.weights.isa.run(Evaluate { stage: self, tiles });
+impl<'a> Stage<'a> {
+    fn transform(&self, tiles: Range<usize>) {
+        self.pass.weights.isa.run(Transform { stage: self, tiles });
     }
 
     fn multiply(&self, points: Range<usize>) {
@@ -174,7 +175,7 @@ impl Stage<'_> {
     ///
     /// # Safety
     /// They are complete.
-    unsafe fn inputs(&self, point: usize) -> &[f32] {
+    unsafe fn inputs(&self, point: usize) -> &'a [f32] {
         let at = point * self.pass.points_step(self.len);
         // SAFETY: complete inputs are only read.
         unsafe { self.points.view(at, self.tiles.len() * self.pass.weights.source_channels()) }
@@ -189,8 +190,7 @@ impl Stage<'_> {
     ///
     /// # Safety
     /// No other task uses them.
-    #[expect(clippy::mut_from_ref, reason = "as `Shared::part`, whose promise it passes on")]
-    unsafe fn sums(&self, panel: usize, point: usize) -> &mut [f32] {
+    unsafe fn sums(&self, panel: usize, point: usize) -> &'a mut [f32] {
         let len = self.tiles.len() * self.pass.lanes();
         // SAFETY: promised by the caller.
         unsafe { self.sums.part(self.sums_at(panel, point), len) }
@@ -201,13 +201,13 @@ impl Stage<'_> {
     }
 }
 
-/// Step one: inputs at their points.
-struct Evaluate<'a> {
+/// Step one: transforms inputs.
+struct Transform<'a> {
     stage: &'a Stage<'a>,
     tiles: Range<usize>,
 }
 
-impl Kernel for Evaluate<'_> {
+impl Kernel for Transform<'_> {
     #[inline(always)]
     fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
         let pass = self.stage.pass;
@@ -219,17 +219,17 @@ impl Kernel for Evaluate<'_> {
             let row = (tile - self.stage.tiles.start) * channels;
             let tile = pass.tiles.tile(tile);
             let points = &self.stage.points;
-            evaluate(simd, &pass.tiles, tile, pass.source, &zeros, points, row, step);
+            transform_tile(simd, &pass.tiles, tile, pass.source, &zeros, points, row, step);
         }
     }
 }
 
-/// Writes one tile of `source` at its points: point `p`, channel `c` goes to `p·step + at + c`.
+/// Transforms one tile of `source`: point `p`, channel `c` goes to `p·step + at + c`.
 ///
 /// `zeros` has one value for each channel. No other task may use these places.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "shared by the passes, each with its own memory")]
-pub(super) fn evaluate<S: Simd>(
+pub(super) fn transform_tile<S: Simd>(
     simd: S,
     tiles: &Tiles,
     tile: Tile,
@@ -253,7 +253,7 @@ pub(super) fn evaluate<S: Simd>(
         }
         transform::input(simd, &mut values);
         for point in 0..POINTS {
-            // SAFETY: a tile is evaluated by one task only.
+            // SAFETY: a tile is transformed by one task only.
             let to = unsafe { points.part(point * step + at + c, S::LANES) };
             simd.store(to, values[point]);
         }
@@ -289,7 +289,7 @@ impl Kernel for Multiply<'_> {
     }
 }
 
-/// Step two with kernels evaluated on the way: one panel of result channels.
+/// Step two with kernels transformed on the fly: one panel of result channels.
 struct MultiplyOnTheFly<'a> {
     stage: &'a Stage<'a>,
     panel: usize,
@@ -305,7 +305,7 @@ impl Kernel for MultiplyOnTheFly<'_> {
         let mut kernels = scratch::floats(POINTS * step);
         for from in (0..channels).step_by(ON_THE_FLY_SOURCES) {
             let depth = from..channels.min(from + ON_THE_FLY_SOURCES);
-            evaluate_panel::<S, V>(simd, weights, panel, depth.clone(), &mut kernels, step);
+            transform_panel::<S, V>(simd, weights, panel, depth.clone(), &mut kernels, step);
             for point in 0..POINTS {
                 // SAFETY: this step follows the one that writes the inputs.
                 let inputs = unsafe { stage.inputs(point) };
@@ -318,7 +318,7 @@ impl Kernel for MultiplyOnTheFly<'_> {
     }
 }
 
-/// Step three: results from the sums.
+/// Step three: transforms sums back into results.
 struct Finish<'a> {
     stage: &'a Stage<'a>,
     block: usize,

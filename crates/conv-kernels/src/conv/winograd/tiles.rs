@@ -1,4 +1,5 @@
-//! Where tiles lie: a dilated convolution is one plain convolution per phase of its dilation.
+//! Where tiles lie: a dilated convolution is one plain convolution for each of the `dilation²`
+//! grids of pixels that are `dilation` apart.
 
 use std::ops::Range;
 
@@ -51,7 +52,9 @@ impl Tiles {
         Tile { image, y: start(row, phase_y), x: start(column, phase_x) }
     }
 
-    /// The 36 pixels a tile reads, by row; none outside of the image.
+    /// Calls `each` with the 36 pixels a tile reads, by row; none outside of the image.
+    ///
+    /// An array of them, made first, costs a tenth of a pass.
     #[inline(always)]
     pub(super) fn inputs(&self, tile: Tile, mut each: impl FnMut(usize, Option<usize>)) {
         for i in 0..SIDE {

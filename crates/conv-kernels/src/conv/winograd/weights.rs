@@ -1,7 +1,7 @@
-//! Kernels at the 36 points, in the order the micro-kernel reads.
+//! Transformed kernels, in the order the micro-kernel reads.
 //!
 //! They take four times the memory of the weights. Kept, they serve all passes of a step; computed
-//! anew, they never leave the cache, and are the same to the bit.
+//! on the fly, they stay in the cache, and are the same to the bit.
 
 use std::ops::Range;
 
@@ -15,14 +15,14 @@ use crate::{
     simd::{Kernel, Simd},
 };
 
-/// Source channels transformed at a time. Points lie far apart, at addresses that share their place
-/// in the cache: written one by one, each would push the others out half-written.
+/// Source channels transformed at a time. The points of a channel lie far apart, at addresses that
+/// share few cache sets: written one by one, they would evict each other's lines half-written.
 const BLOCK: usize = 16;
 
-/// Evaluates some source channels of a panel of plain weights, `[point][source channel][lane]`
+/// Transforms some source channels of a panel of packed weights to `[point][source channel][lane]`,
 /// with `step` floats from one point to the next.
 #[inline(always)]
-pub(super) fn evaluate_panel<S: Simd, const V: usize>(
+pub(super) fn transform_panel<S: Simd, const V: usize>(
     simd: S,
     weights: &PackedWeights,
     panel: usize,
@@ -34,13 +34,13 @@ pub(super) fn evaluate_panel<S: Simd, const V: usize>(
     let taps = weights.panel(&weights.classes[0], panel);
     for (row, source) in sources.enumerate() {
         let (taps, to) = (&taps[source * lanes..], &mut to[row * lanes..]);
-        evaluate::<S, V>(simd, weights.direction, taps, channels * lanes, to, step);
+        transform_kernels::<S, V>(simd, weights.direction, taps, channels * lanes, to, step);
     }
 }
 
-/// Evaluates the kernels of one source channel, `tap_step` floats from one tap to the next.
+/// Transforms the kernels of one source channel, `tap_step` floats from one tap to the next.
 #[inline(always)]
-fn evaluate<S: Simd, const V: usize>(
+fn transform_kernels<S: Simd, const V: usize>(
     simd: S,
     direction: Direction,
     taps: &[f32],
@@ -51,7 +51,7 @@ fn evaluate<S: Simd, const V: usize>(
     for j in 0..V {
         let mut kernel = [simd.zero(); 9];
         for t in 0..9 {
-            // Turned around for the way back.
+            // The backward pass convolves with kernels rotated by 180°.
             let place = if direction == Direction::Forward { t } else { 8 - t };
             kernel[place] = simd.load(&taps[t * tap_step + j * S::LANES..]);
         }
@@ -93,7 +93,7 @@ impl Kernel for Panel<'_> {
             for source in 0..count {
                 self.gather(first + source, lanes, &mut taps);
                 let to = &mut block[source * lanes..];
-                evaluate::<S, V>(simd, packed.direction, &taps, lanes, to, step);
+                transform_kernels::<S, V>(simd, packed.direction, &taps, lanes, to, step);
             }
             for point in 0..POINTS {
                 let at = ((point * packed.panel_count() + panel) * sources + first) * lanes;
