@@ -1,7 +1,8 @@
 //! GFLOP/s of every convolution of ResNet-18 and ResNet-50, beside what the processor can do.
 //!
-//! `cargo run --release -p conv-kernels --example roofline [-- --json] [--isa portable|avx2|avx512|neon]
-//! [--size 240] [--batch 8] [--repeat 5] [--only TEXT] [--cpu] [--direct] [--list]`
+//! `cargo run --release -p conv-kernels --example roofline [-- --json]
+//! [--isa portable|avx2|avx512|neon] [--size 240] [--batch 8] [--repeat 5] [--only TEXT] [--cpu]
+//! [--direct] [--list]`
 //!
 //! `--cpu` measures processor time on a single thread instead of the clock on all: the figure to
 //! tune by on a machine that others use too (Linux only).

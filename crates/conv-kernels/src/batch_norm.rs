@@ -16,7 +16,7 @@ pub use self::{
 };
 pub(crate) use moments::SUMS;
 
-/// What a batch norm does to each channel: `gamma · (x − mean) / √(variance + epsilon) + beta`.
+/// A batch norm: `gamma · (x − mean) / √(variance + epsilon) + beta` for each channel.
 ///
 /// `mean` and `variance` are those of the batch in training, running averages in evaluation.
 #[derive(Debug, Clone, Copy)]
@@ -45,8 +45,8 @@ impl BatchNorm<'_> {
 
     fn inverse_deviations(&self) -> Vec<f32> {
         let epsilon = f64::from(self.epsilon);
-        let inverse = |&variance: &f32| 1.0 / (f64::from(variance) + epsilon).sqrt();
-        self.variance.iter().map(|variance| inverse(variance) as f32).collect()
+        let inverse = |&variance: &f32| (1.0 / (f64::from(variance) + epsilon).sqrt()) as f32;
+        self.variance.iter().map(inverse).collect()
     }
 
     /// `gamma / √(variance + epsilon)`.
@@ -57,9 +57,8 @@ impl BatchNorm<'_> {
 
     /// `beta − mean · scale`.
     fn shifts(&self) -> Vec<f32> {
-        let wide = |x: f32| f64::from(x);
-        let scales = self.scales();
-        let shift = |c: usize| wide(self.beta[c]) - wide(self.mean[c]) * wide(scales[c]);
+        let (&Self { mean, beta, .. }, scales) = (self, self.scales());
+        let shift = |c: usize| f64::from(beta[c]) - f64::from(mean[c]) * f64::from(scales[c]);
         (0..scales.len()).map(|c| shift(c) as f32).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What the processor can do at best, to hold the kernels against.
+//! The peak speed of the processor, to compare kernels with.
 
 use std::hint::black_box;
 

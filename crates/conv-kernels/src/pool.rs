@@ -15,7 +15,7 @@ pub struct MaxPool {
 }
 
 impl MaxPool {
-    /// A window of side `kernel`; the zeros of `padding` never win.
+    /// A window of side `kernel`; pixels of the `padding` never win.
     ///
     /// # Panics
     /// Where the window has more than 255 places, or the padding could cover a whole window.

@@ -1,6 +1,7 @@
-//! Temporary memory that outlives its use, so that a training step allocates nothing.
+//! Buffers that are used again, so that a training step allocates nothing.
 //!
-//! Every thread keeps its own stack of buffers; a kernel takes one, and hands it back grown.
+//! Every thread keeps its own stack of buffers. A kernel takes the top one, which is replaced if it
+//! is too small, and puts it back at its end.
 
 use std::{
     cell::RefCell,
@@ -47,10 +48,10 @@ thread_local! {
     static POOL: RefCell<Vec<AlignedFloats>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Floats on loan, handed back when dropped.
+/// A buffer taken from the thread's stack, put back when dropped.
 pub(crate) struct Floats(AlignedFloats);
 
-/// Lends `len` floats of unknown value.
+/// Takes a buffer of `len` floats of unknown value.
 pub(crate) fn floats(len: usize) -> Floats {
     let mut floats = POOL.with_borrow_mut(Vec::pop).unwrap_or_default();
     if floats.start + len > floats.memory.len() {
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nested_loans_do_not_share_memory() {
+    fn nested_buffers_do_not_share_memory() {
         let (mut outer, mut inner) = (floats(20), floats(20));
         outer.fill(1.0);
         inner.fill(2.0);
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn loans_start_on_a_cache_line() {
+    fn buffers_start_on_a_cache_line() {
         assert_eq!(floats(3).as_ptr() as usize % 64, 0);
     }
 }

@@ -10,8 +10,8 @@ pub(crate) struct Shared<'a> {
     lifetime: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: it stands for a `&mut [f32]`, which may move between threads; that concurrent parts do not
-// overlap is promised at each call of `part`.
+// SAFETY: it stands for a `&mut [f32]`, which may move between threads; that concurrent parts do
+// not overlap is promised at each call of `part`.
 unsafe impl Send for Shared<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Shared<'_> {}

@@ -1,8 +1,8 @@
-//! One vocabulary of vector operations over AVX-512, AVX2, NEON and plain Rust, chosen at run time.
+//! Vector operations of AVX-512, AVX2, NEON and plain Rust, chosen at run time.
 //!
-//! A kernel is written once against [`Simd`] and compiled once for each instruction set.
-//! [`Isa::run`] is the only door: it checks the processor, then enters a function compiled with the
-//! matching target features, into which the whole kernel is inlined.
+//! A kernel is written once against [`Simd`] and compiled once for each instruction set. It runs by
+//! [`Isa::run`] alone, which checks the processor, then calls a function compiled with the matching
+//! target features, into which the whole kernel is inlined.
 
 /// Implements [`Simd`] for the proof of an instruction set, each operation by an expression.
 macro_rules! vectors {

@@ -1,4 +1,4 @@
-//! The backward pass: one sweep for the sums, one for the gradients, which replace what was saved.
+//! The backward pass: sums first, then gradients, which overwrite the saved input.
 
 use rayon::prelude::*;
 
@@ -50,15 +50,15 @@ pub fn backward(
     let gate = Gate::new(norm, activation);
     let (gamma, beta) = gate.reduce(isa, values, grad);
     let part = Sums { gamma, beta, pixels: values.len() / norm.channels() };
-    let inverse = norm.inverse_deviations();
-    let term = |whole: &Sums, c: usize| {
-        let (scale, pixels) = (gate.scale[c], whole.pixels as f32);
-        (-scale * inverse[c] * whole.gamma[c] / pixels, -scale * whole.beta[c] / pixels)
+    let (inverse, whole) = (norm.inverse_deviations(), whole(&part));
+    let terms = |c: usize| match &whole {
+        None => (0.0, 0.0),
+        Some(Sums { gamma, beta, pixels }) => {
+            let (scale, pixels) = (gate.scale[c], *pixels as f32);
+            (-scale * inverse[c] * gamma[c] / pixels, -scale * beta[c] / pixels)
+        }
     };
-    let whole = whole(&part);
-    let terms =
-        (0..norm.channels()).map(|c| whole.as_ref().map_or((0.0, 0.0), |sums| term(sums, c)));
-    let (slope, offset): (Vec<f32>, Vec<f32>) = terms.unzip();
+    let (slope, offset): (Vec<f32>, Vec<f32>) = (0..norm.channels()).map(terms).unzip();
     let len = block_len(values.len(), norm.channels());
     let blocks = values.par_chunks_mut(len).zip(grad.par_chunks_mut(len)).enumerate();
     blocks.for_each(|(block, (values, grad))| {
@@ -68,7 +68,7 @@ pub fn backward(
     (part.gamma, part.beta)
 }
 
-/// A batch norm, and what let its values pass.
+/// A batch norm and its activation, which decides where gradient passes.
 struct Gate<'a> {
     norm: &'a BatchNorm<'a>,
     activation: Activation<'a>,
@@ -129,6 +129,7 @@ impl<'a> Gate<'a> {
     }
 }
 
+/// Sums a block's gradient, plain and times `x − mean`.
 struct Reduce<'a> {
     gate: &'a Gate<'a>,
     /// Index of the first value.

@@ -34,8 +34,8 @@ impl Moments {
         Self::merge(&sums, channels, channels, &rows)
     }
 
-    /// Merges the sums of blocks of `rows` each, [`SUMS`] times `width` floats of which the first
-    /// are channels.
+    /// Merges the sums of blocks, each [`SUMS`] times `width` floats of which the first `channels`
+    /// count; `rows` has the number of rows of each block.
     pub(crate) fn merge(sums: &[f32], width: usize, channels: usize, rows: &[usize]) -> Self {
         let count = rows.iter().sum();
         let total = usize::max(count, 1) as f64;

@@ -1,4 +1,4 @@
-//! The forward pass: normalize, add the residual and rectify in one sweep over memory.
+//! The forward pass: normalize, add the residual and rectify in one pass over memory.
 
 use rayon::prelude::*;
 
@@ -17,7 +17,8 @@ pub fn normalize(
 ) {
     let channels = norm.channels();
     assert_eq!(input.len(), output.len(), "output does not match the input");
-    assert!(residual.is_none_or(|residual| residual.len() == input.len()));
+    let fits = residual.is_none_or(|residual| residual.len() == input.len());
+    assert!(fits, "residual does not match the input");
     let (scale, shift) = (norm.scales(), norm.shifts());
     let len = block_len(input.len(), channels);
     output.par_chunks_mut(len).enumerate().for_each(|(block, output)| {
@@ -27,6 +28,7 @@ pub fn normalize(
     });
 }
 
+/// A block of rows.
 struct Rows<'a> {
     input: &'a [f32],
     residual: Option<&'a [f32]>,

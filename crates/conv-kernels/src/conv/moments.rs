@@ -1,7 +1,7 @@
 //! Sums for the mean and variance of each channel, taken while results are in registers.
 //!
 //! Each block of pixels sums differences from one of its own values, so that nothing cancels;
-//! [`Moments::merge`](crate::batch_norm::Moments) adds the blocks in their order in double precision.
+//! `Moments::merge` adds the blocks in their order in double precision.
 
 use crate::{batch_norm::SUMS, shared::Shared, simd::Simd};
 

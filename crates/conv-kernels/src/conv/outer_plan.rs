@@ -1,4 +1,4 @@
-//! How the backward pass of the weights is cut into tasks, chunks and tiles, and its copies.
+//! How the backward pass to the weights is cut into tasks, chunks and tiles, and packs them.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ const COPIED_FLOATS: usize = 64;
 /// Channels below which a group is not cut further.
 const MIN_GROUP: usize = 128;
 
-/// The cut, a function of the shape and the register tile alone.
+/// The cut; it depends on the shape and the register tile alone.
 pub(super) struct Plan {
     conv: Conv,
     tile: Tile,
@@ -297,7 +297,7 @@ impl Plan {
             |(panel, weights)| {
                 let group = COPIED_FLOATS.div_ceil(tile_len / self.tile.columns);
                 let mut sums = scratch::floats(tile_len);
-                let mut turned = scratch::floats(group * tile_len);
+                let mut transposed = scratch::floats(group * tile_len);
                 for first in (0..self.tiles()).step_by(group) {
                     let tiles = group.min(self.tiles() - first);
                     for tile in 0..tiles {
@@ -307,21 +307,21 @@ impl Plan {
                             let part = &partial[split * len + at..][..tile_len];
                             sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
                         }
-                        self.turn(&sums, tile, group, &mut turned);
+                        self.transpose(&sums, tile, group, &mut transposed);
                     }
-                    self.scatter(first, tiles, group, &turned, weights);
+                    self.scatter(first, tiles, group, &transposed, weights);
                 }
             },
         );
     }
 
-    /// `[tap][tile row][lane]` of one tile to `[lane][tile][tile row][tap]` of a group.
-    fn turn(&self, sums: &[f32], tile: usize, group: usize, turned: &mut [f32]) {
+    /// Copies `[tap][tile row][lane]` of one tile into `[lane][tile][tile row][tap]` of a group.
+    fn transpose(&self, sums: &[f32], tile: usize, group: usize, transposed: &mut [f32]) {
         let (lanes, rows, taps) = (self.tile.columns, self.tile.rows, self.taps.len());
         for (line, sums) in sums.chunks_exact(lanes).enumerate() {
             let at = (tile * rows + line % rows) * taps + line / rows;
             for (lane, &sum) in sums.iter().enumerate() {
-                turned[lane * group * rows * taps + at] = sum;
+                transposed[lane * group * rows * taps + at] = sum;
             }
         }
     }
@@ -332,7 +332,7 @@ impl Plan {
         first: usize,
         tiles: usize,
         group: usize,
-        turned: &[f32],
+        transposed: &[f32],
         weights: &mut [f32],
     ) {
         let filter = self.conv.filter();
@@ -340,9 +340,9 @@ impl Plan {
         let first = first * rows;
         let used = (tiles * rows).min(self.run - first);
         let outputs = weights.chunks_exact_mut(filter.in_channels * filter.taps());
-        for (weights, turned) in outputs.zip(turned.chunks_exact(group * rows * taps)) {
+        for (weights, transposed) in outputs.zip(transposed.chunks_exact(group * rows * taps)) {
             if taps == filter.taps() {
-                weights[first * taps..][..used * taps].copy_from_slice(&turned[..used * taps]);
+                weights[first * taps..][..used * taps].copy_from_slice(&transposed[..used * taps]);
                 continue;
             }
             // A row of the tile is one channel of one kernel column, a tap one kernel row.
@@ -351,7 +351,7 @@ impl Plan {
                     ((first + i) / filter.in_channels, (first + i) % filter.in_channels);
                 for tap in 0..taps {
                     let at = channel * filter.taps() + tap * filter.kernel + across;
-                    weights[at] = turned[i * taps + tap];
+                    weights[at] = transposed[i * taps + tap];
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Weights in the order the micro-kernels read them: prepared once a step, used by all its passes.
+//! Packed weights: in the order the micro-kernels read, prepared once a step for all its passes.
 
 use rayon::prelude::*;
 

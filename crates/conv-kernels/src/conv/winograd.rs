@@ -2,8 +2,10 @@
 //!
 //! Winograd's F(4×4, 3×3): a tile of 6×6 inputs and the kernel are both transformed to their values
 //! at 36 points, multiplied point by point (36 matrix products over channels), and transformed back
-//! to 4×4 results: `Y = Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A`. The interpolation points 0, ±√½, ±√2, ∞ keep numbers near 1;
-//! rounding is about twice that of the plain sum, and less than with the usual 0, ±1, ±2, ∞.
+//! to 4×4 results: `Y = Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A`.
+//!
+//! The interpolation points 0, ±√½, ±√2, ∞ keep numbers near 1; rounding is about twice that of
+//! the plain sum, and less than with the usual 0, ±1, ±2, ∞.
 
 mod grad;
 mod pass;

@@ -43,8 +43,8 @@ vectors! { Avx2, __m256, 8;
     where_positive(gate, a) =>
         _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(gate, _mm256_setzero_ps()), a);
     select_larger(a, b, x, y) => {
-        let (larger, nan) = (_mm256_cmp_ps::<_CMP_GT_OQ>(a, b), _mm256_cmp_ps::<_CMP_UNORD_Q>(a, a));
-        _mm256_blendv_ps(y, x, _mm256_or_ps(larger, nan))
+        let larger = _mm256_cmp_ps::<_CMP_GT_OQ>(a, b);
+        _mm256_blendv_ps(y, x, _mm256_or_ps(larger, _mm256_cmp_ps::<_CMP_UNORD_Q>(a, a)))
     };
 }
 

@@ -1,7 +1,7 @@
 //! The gradient of the weights at the 36 points: the transpose of the forward pass.
 //!
 //! `dg = Gᵀ[Σ (Bᵀ d B) ⊙ (A dY Aᵀ)]G`, the sum over all tiles being 36 matrix products. Tiles come
-//! in blocks; each split of the blocks has its own sums, which are added in the order of the splits.
+//! in blocks; each split of the blocks has its own sums, which are added in the splits' order.
 
 use std::ops::Range;
 

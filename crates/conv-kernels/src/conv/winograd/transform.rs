@@ -1,6 +1,6 @@
 //! The one-dimensional transforms, each applied to the rows and then the columns of a tile.
 //!
-//! For the points 0, ±a, ±b, ∞ with a² = ½, b² = 2; even and odd parts are shared by each ± pair.
+//! The points are 0, ±a, ±b, ∞ with a² = ½, b² = 2; both points of a pair share even and odd parts.
 
 use super::{OUT, POINTS, SIDE};
 use crate::simd::Simd;
