@@ -21,7 +21,7 @@ pub enum Segmentation {
     Polygons,
 }
 
-/// A file in the making.
+/// The content of a file, to which images are added.
 #[derive(Debug, Serialize)]
 pub struct Document {
     info: Info,

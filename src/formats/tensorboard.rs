@@ -23,21 +23,20 @@ pub fn scalars(time: f64, step: i64, values: &[(&str, f64)]) -> Vec<u8> {
 
 /// The record of an epoch.
 pub fn epoch(time: f64, record: &EpochRecord) -> Vec<u8> {
-    let optional = [
+    let values = [
+        ("loss/localizer", Some(record.loss_localizer)),
+        ("error/training", Some(record.train_error)),
+        ("rate/learning", Some(record.learning_rate)),
+        ("rate/localizer_passes", Some(record.localizer_passes)),
+        ("time/epoch_seconds", Some(record.seconds)),
         ("loss/foreground", record.loss_foreground),
         ("loss/background", record.loss_background),
         ("loss/validation", record.valid_loss),
         ("error/validation", record.valid_error),
         ("error/validation_localizer", record.valid_localizer_error),
     ];
-    let mut values = vec![
-        ("loss/localizer", record.loss_localizer),
-        ("error/training", record.train_error),
-        ("rate/learning", record.learning_rate),
-        ("rate/localizer_passes", record.localizer_passes),
-        ("time/epoch_seconds", record.seconds),
-    ];
-    values.extend(optional.into_iter().filter_map(|(tag, value)| Some((tag, value?))));
+    let values: Vec<_> =
+        values.into_iter().filter_map(|(tag, value)| Some((tag, value?))).collect();
     scalars(time, record.epoch as i64, &values)
 }
 
@@ -47,7 +46,7 @@ fn record(event: &[u8]) -> Vec<u8> {
     [&length[..], &sum(&length), event, &sum(event)].concat()
 }
 
-/// A checksum made unlike one, since checksums of checksums are weak.
+/// A checksum as the file has it: changed, since checksums of data with checksums are weak.
 fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }

@@ -18,12 +18,13 @@ const OVERLAPS: [f32; 3] = [0.3, 0.5, 0.7];
 /// a region for every other pixel.
 const MAX_TRUTH_BOXES: usize = 64;
 
-/// How well the boxes of one image fit, at each threshold `k / 100`.
+/// How well the boxes of one image fit, at each threshold `k / 100`; overlaps are intersections over
+/// unions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BoxSummary {
-    /// Overlap of the largest region's box with the nearest true box.
+    /// Overlap of the largest region's box with the true box that it overlaps most.
     pub largest: Vec<f32>,
-    /// Overlap of the best region's box with the nearest true box.
+    /// The largest overlap of any region's box with any true box.
     pub best: Vec<f32>,
 }
 
@@ -63,8 +64,8 @@ pub fn truth_boxes(truth: &Mask) -> Vec<PixelBox> {
     regions.iter().take(MAX_TRUTH_BOXES).map(|region| region.bounds).collect()
 }
 
-/// The overlap with the nearest true box.
-pub(super) fn nearest(candidate: &PixelBox, boxes: &[PixelBox]) -> f32 {
+/// The largest overlap with any true box.
+pub(super) fn best_overlap(candidate: &PixelBox, boxes: &[PixelBox]) -> f32 {
     boxes.iter().map(|truth| iou(candidate, truth)).fold(0.0, f32::max)
 }
 
@@ -115,7 +116,7 @@ fn overlaps(growth: &mut Growth, boxes: &[PixelBox]) -> (f32, f32) {
     let mut largest = None;
     let mut best = 0.0_f32;
     growth.regions.for_each(|region: &mut Region| {
-        let overlap = region.overlap.unwrap_or_else(|| nearest(&region.bounds(), boxes));
+        let overlap = region.overlap.unwrap_or_else(|| best_overlap(&region.bounds(), boxes));
         region.overlap = Some(overlap);
         best = best.max(overlap);
         if largest.as_ref().is_none_or(|(rank, _)| region.rank() > *rank) {
@@ -146,13 +147,10 @@ impl BoxAccuracy {
 
     /// The share of images with a right box at each threshold; `None` before the first image.
     pub(super) fn compute(&self) -> Option<BoxAccuracyCurve> {
-        if self.images == 0 {
-            return None;
-        }
         let percent = |counts: &Vec<u64>| {
             counts.iter().map(|&count| 100.0 * count as f64 / self.images as f64).collect()
         };
-        Some(BoxAccuracyCurve {
+        (self.images > 0).then(|| BoxAccuracyCurve {
             images: self.images,
             thresholds: (0..LEVELS).map(|k| grid::threshold(k, STEPS)).collect(),
             largest: percent(&self.largest),
@@ -266,7 +264,7 @@ mod tests {
                 let threshold = grid::threshold(k, STEPS);
                 let inside: Vec<bool> = scores.iter().map(|&score| score >= threshold).collect();
                 let regions = flood(width, &inside);
-                let overlap = |at: usize| regions.get(at).map_or(0.0, |r| nearest(&r.0, &truth));
+                let overlap = |at: usize| regions.get(at).map_or(0.0, |r| best_overlap(&r.0, &truth));
                 prop_assert_eq!(summary.largest[k], overlap(0));
                 prop_assert_eq!(summary.best[k], (0..regions.len()).map(overlap).fold(0.0, f32::max));
 

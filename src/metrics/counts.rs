@@ -127,14 +127,14 @@ impl PixelCounts {
 
     /// Dice of the foreground, `2|P∩G| / (|P|+|G|)`, in `[0, 1]`.
     pub fn dice(&self, empty: EmptyRule) -> f64 {
-        let errors = self.false_positive + self.false_negative;
-        self.ratio(2 * self.true_positive, 2 * self.true_positive + errors, empty)
+        let both = 2 * self.true_positive;
+        self.ratio(both, both + self.false_positive + self.false_negative, empty)
     }
 
     /// Intersection over union of the foreground, in `[0, 1]`.
     pub fn iou(&self, empty: EmptyRule) -> f64 {
-        let errors = self.false_positive + self.false_negative;
-        self.ratio(self.true_positive, self.true_positive + errors, empty)
+        let either = self.true_positive + self.false_positive + self.false_negative;
+        self.ratio(self.true_positive, either, empty)
     }
 
     /// Share of the marked pixels that are foreground; 0 if only the truth has any.

@@ -161,21 +161,18 @@ impl Point {
 
 /// Groups pixels by score, from the lowest score to the highest.
 fn ties(sorted: &[u32]) -> Vec<Tie> {
-    let mut ties = Vec::with_capacity(sorted.len());
-    for equal in sorted.chunk_by(|a, b| a >> 1 == b >> 1) {
+    let tie = |equal: &[u32]| {
         let foreground = equal.iter().map(|key| key & 1).sum();
-        ties.push(Tie { foreground, background: equal.len() as u32 - foreground });
-    }
-    ties
+        Tie { foreground, background: equal.len() as u32 - foreground }
+    };
+    sorted.chunk_by(|a, b| a >> 1 == b >> 1).map(tie).collect()
 }
 
 /// The scored pixels as numbers that sort by score; the last bit is the truth.
 fn sorted_keys(map: &ScoreMap<'_>, truth: &Mask) -> Vec<u32> {
-    let key = |(score, foreground): (f32, bool)| {
-        // From 0 to 1 floats sort as their bits do, of which the upper two are 0;
-        // adding 0 turns −0 into 0.
-        ((score + 0.0).to_bits() << 1) | u32::from(foreground)
-    };
+    // From 0 to 1 floats sort as their bits do, of which the upper two are 0; adding 0 turns −0
+    // into 0.
+    let key = |(score, foreground)| (f32::to_bits(score + 0.0) << 1) | u32::from(foreground);
     let mut keys: Vec<u32> = map.scored(truth).map(key).collect();
     keys.sort_unstable();
     keys
@@ -192,13 +189,11 @@ impl AveragedCurve {
 
     /// The mean over images; `None` before the first one.
     pub(super) fn compute(&self) -> Option<Curve> {
-        if self.images == 0 {
-            return None;
-        }
         let y: Vec<f64> = self.sums.iter().map(|sum| sum / self.images as f64).collect();
         let trapezoids: f64 = y.windows(2).map(|pair| (pair[0] + pair[1]) / 2.0).sum();
         let auc = 100.0 * trapezoids / STEPS as f64;
-        Some(Curve { images: self.images, auc, x: (0..=STEPS).map(grid_point).collect(), y })
+        let x = (0..=STEPS).map(grid_point).collect();
+        (self.images > 0).then_some(Curve { images: self.images, auc, x, y })
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
 
 /// Adds up a split image by image.
 ///
-/// Summaries must come in the same order each time, that of the manifest:
+/// Summaries must come in the same order each time, that of the split:
 /// sums of fractions depend on it, and equal runs shall give equal bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Evaluator {
@@ -24,7 +24,6 @@ pub struct Evaluator {
     images_without_foreground: u64,
     images_without_background: u64,
     classifier: Confusion,
-    localizer: Confusion,
     pooled: PixelCounts,
     histogram: ScoreHistogram,
     sweep: Sweep,
@@ -63,7 +62,6 @@ impl Evaluator {
             classes: classes.to_vec(),
             protocol,
             classifier: Confusion::new(classes.len()),
-            localizer: Confusion::new(classes.len()),
             ..Self::default()
         }
     }
@@ -75,9 +73,6 @@ impl Evaluator {
         assert!(label < self.classes.len(), "label {label} is below {}", self.classes.len());
         if let Some(class) = row.predicted {
             self.classifier.accumulate(label, class);
-        }
-        if let Some(class) = row.localizer_predicted {
-            self.localizer.accumulate(label, class);
         }
         if let Some(boxes) = &boxes {
             self.boxes.accumulate(boxes);
@@ -137,7 +132,9 @@ impl Evaluator {
             images_without_background: self.images_without_background,
             truth_foreground: (self.pooled.pixels() > 0).then(|| self.pooled.true_area()),
             classification_error: self.classifier.error(),
-            localizer_classification_error: self.localizer.error(),
+            localizer_classification_error: mean(
+                &self.column(ImageRow::localizer_classification_error),
+            ),
             chance_error: self.chance_error(),
             mean: PixelScores::mean(self.scored().map(|row| &row.pixels)),
             trivial: Trivial::mean(&self.trivial),
@@ -184,7 +181,7 @@ impl Evaluator {
             class: self.classes[class].clone(),
             images: rows().count() as u64,
             classification_error: self.classifier.class_error(class),
-            localizer_classification_error: self.localizer.class_error(class),
+            localizer_classification_error: mean_of(ImageRow::localizer_classification_error),
             f1_foreground: pixel_scores.f1_foreground,
             f1_background: pixel_scores.f1_background,
             iou_foreground: pixel_scores.iou_foreground,
@@ -198,18 +195,17 @@ impl Evaluator {
 
     /// One interval for every mean over images that exists.
     fn intervals(&self) -> BTreeMap<String, Interval> {
-        let mut columns = vec![
-            ("classification_error", self.column(ImageRow::classification_error)),
-            (
-                "localizer_classification_error",
-                self.column(ImageRow::localizer_classification_error),
-            ),
-            ("gt_known_localization", self.column(ImageRow::localized)),
-            ("top1_localization", self.column(ImageRow::localized_and_classified)),
-            ("inverted", self.column(ImageRow::inverted)),
-            ("covered_area", self.column(|row| row.covered_area)),
-            ("true_area", self.column(|row| row.true_area)),
+        type Value = fn(&ImageRow) -> Option<f64>;
+        let means: [(&str, Value); 7] = [
+            ("classification_error", ImageRow::classification_error),
+            ("localizer_classification_error", ImageRow::localizer_classification_error),
+            ("gt_known_localization", ImageRow::localized),
+            ("top1_localization", ImageRow::localized_and_classified),
+            ("inverted", ImageRow::inverted),
+            ("covered_area", |row| row.covered_area),
+            ("true_area", |row| row.true_area),
         ];
+        let mut columns: Vec<_> = means.map(|(name, value)| (name, self.column(value))).into();
         for (index, name) in PixelScores::NAMES.into_iter().enumerate() {
             // One image without the score leaves the mean undefined, and so its interval.
             let values: Option<Vec<f64>> =

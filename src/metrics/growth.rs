@@ -27,8 +27,8 @@ impl Growth {
     /// Adds a pixel and joins the regions it touches, whether it counts itself or not.
     pub(super) fn add(&mut self, x: u32, y: u32, counts: bool) {
         let stride = self.stride as usize;
-        let center = (y as usize + 1) * stride + x as usize + 1;
-        let (above, below) = (center - stride, center + stride);
+        let centre = (y as usize + 1) * stride + x as usize + 1;
+        let (above, below) = (centre - stride, centre + stride);
 
         let mut root = NO_REGION;
         // Neighbours that touch the pixel above or below are joined with that one already, so that
@@ -43,15 +43,15 @@ impl Growth {
             }
         }
         if !up && !down {
-            root = self.join(root, center - 1);
-            root = self.join(root, center + 1);
+            root = self.join(root, centre - 1);
+            root = self.join(root, centre + 1);
         }
         if root == NO_REGION {
             root = self.regions.start((x, x), y, u64::from(counts), 0.0);
         } else if counts {
             self.regions.add(root, x, y);
         }
-        self.owner[center] = root;
+        self.owner[centre] = root;
     }
 
     /// Merges `root` with the region at a neighbouring pixel, where there are such.

@@ -66,9 +66,6 @@ impl ScoreHistogram {
     /// `None` if no image has foreground.
     pub(super) fn average_precision(&self) -> Option<f64> {
         let total: u64 = self.counts.iter().map(|[_, right]| right).sum();
-        if total == 0 {
-            return None;
-        }
         let (mut found, mut marked, mut area) = (0_u64, 0_u64, 0.0);
         for &[wrong, right] in self.counts.iter().rev() {
             found += right;
@@ -77,7 +74,7 @@ impl ScoreHistogram {
                 area += found as f64 / marked as f64 * (right as f64 / total as f64);
             }
         }
-        Some(100.0 * area)
+        (total > 0).then_some(100.0 * area)
     }
 }
 

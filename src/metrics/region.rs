@@ -6,8 +6,8 @@ use crate::data::PixelBox;
 #[derive(Debug, Default)]
 pub(super) struct Regions {
     all: Vec<Region>,
-    /// Regions that are not known to have merged into another.
-    live: Vec<u32>,
+    /// Regions that had not merged into another when they were last visited.
+    roots: Vec<u32>,
 }
 
 /// Some connected pixels: how many of them count, and the box around those.
@@ -30,21 +30,19 @@ impl Regions {
     pub(super) fn start(&mut self, x: (u32, u32), y: u32, pixels: u64, score_sum: f64) -> u32 {
         let root = u32::try_from(self.all.len()).expect("regions are fewer than pixels");
         self.all.push(Region { parent: root, overlap: None, x, y: (y, y), pixels, score_sum });
-        self.live.push(root);
+        self.roots.push(root);
         root
     }
 
-    /// The root of a region, with path compression.
+    /// The root of a region; halves the path to it for later calls.
     pub(super) fn find(&mut self, mut region: u32) -> u32 {
-        loop {
-            let parent = self.all[region as usize].parent;
-            if parent == region {
-                return region;
-            }
-            let grandparent = self.all[parent as usize].parent;
+        let parent = |all: &[Region], region: u32| all[region as usize].parent;
+        while parent(&self.all, region) != region {
+            let grandparent = parent(&self.all, parent(&self.all, region));
             self.all[region as usize].parent = grandparent;
             region = grandparent;
         }
+        region
     }
 
     /// Merges two regions, given by their roots.
@@ -77,9 +75,9 @@ impl Regions {
 
     /// Calls `visit` with each present region that has pixels that count, in a fixed order.
     pub(super) fn for_each(&mut self, mut visit: impl FnMut(&mut Region)) {
-        let Self { all, live } = self;
-        live.retain(|&root| all[root as usize].parent == root);
-        for &root in live.iter() {
+        let Self { all, roots } = self;
+        roots.retain(|&root| all[root as usize].parent == root);
+        for &root in roots.iter() {
             let region = &mut all[root as usize];
             if region.pixels > 0 {
                 visit(region);

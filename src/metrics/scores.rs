@@ -108,7 +108,7 @@ pub struct ImageRow {
     pub roc_auc: Option<f64>,
     pub covered_area: Option<f64>,
     pub true_area: Option<f64>,
-    /// Overlap of the largest region's box with the nearest true one.
+    /// Overlap of the largest region's box with the true one that it overlaps most.
     pub box_iou: Option<f64>,
 }
 

@@ -18,13 +18,10 @@ impl Spread {
     pub fn of(scores: impl IntoIterator<Item = Option<f64>>) -> Option<Self> {
         let scores: Vec<f64> = scores.into_iter().flatten().collect();
         let runs = scores.len();
-        if runs == 0 {
-            return None;
-        }
         let mean = scores.iter().sum::<f64>() / runs as f64;
         let squares: f64 = scores.iter().map(|score| (score - mean).powi(2)).sum();
         let deviation = (runs > 1).then(|| (squares / (runs - 1) as f64).sqrt());
-        Some(Self { mean, deviation, runs })
+        (runs > 0).then_some(Self { mean, deviation, runs })
     }
 }
 
@@ -45,13 +42,10 @@ pub fn mean_curves(runs: &[&Curves]) -> Curves {
 fn mean_curve(curves: &[&Curve]) -> Option<Curve> {
     let first = curves.first()?;
     let alike = |curve: &&Curve| curve.x == first.x && curve.y.len() == first.x.len();
-    if !curves.iter().all(alike) {
-        return None;
-    }
     let mean = |value: &dyn Fn(&Curve) -> f64| {
         curves.iter().map(|curve| value(curve)).sum::<f64>() / curves.len() as f64
     };
-    Some(Curve {
+    curves.iter().all(alike).then(|| Curve {
         images: curves.iter().map(|curve| curve.images).sum(),
         auc: mean(&|curve| curve.auc),
         x: first.x.clone(),

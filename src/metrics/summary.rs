@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Bootstrap, BoxSummary, EmptyRule, ImageCurves, ImageRow, PixelCounts, PixelScores,
     PooledFeatures, ScoreHistogram, ScoreMap, ScoreMapError, Threshold, Trivial,
-    boxes::{nearest, truth_boxes},
+    boxes::{best_overlap, truth_boxes},
     components,
 };
 use crate::data::{PixelBox, mask::Mask};
@@ -139,14 +139,16 @@ fn box_summary(
     listed: &[PixelBox],
     threshold: f32,
 ) -> Option<(BoxSummary, f32)> {
-    let drawn = if listed.is_empty() { truth.map(truth_boxes).unwrap_or_default() } else { vec![] };
-    let boxes = if listed.is_empty() { &drawn } else { listed };
+    let boxes = match listed {
+        [] => truth_boxes(truth?),
+        listed => listed.to_vec(),
+    };
     if boxes.is_empty() {
         return None;
     }
     let inside = |at: usize| map.scores()[at] >= threshold;
     let counts = |at: usize| !truth.is_some_and(|truth| truth.is_ignored(at));
-    let largest = components(map.width(), map.height(), inside, counts).first().copied();
-    let overlap = largest.map_or(0.0, |region| nearest(&region.bounds, boxes));
-    Some((BoxSummary::of(map, truth, boxes), overlap))
+    let regions = components(map.width(), map.height(), inside, counts);
+    let overlap = regions.first().map_or(0.0, |largest| best_overlap(&largest.bounds, &boxes));
+    Some((BoxSummary::of(map, truth, &boxes), overlap))
 }

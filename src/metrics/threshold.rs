@@ -109,21 +109,21 @@ impl FromStr for ThresholdRule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "otsu" => Ok(Self::Otsu),
-            "best-on-valid" | "valid" => Ok(Self::BestOnValid),
-            "oracle" | ORACLE_LABEL => Ok(Self::Oracle),
+        let rule = match text {
+            "otsu" => Some(Self::Otsu),
+            "best-on-valid" | "valid" => Some(Self::BestOnValid),
+            "oracle" | ORACLE_LABEL => Some(Self::Oracle),
             _ => match text.strip_prefix("percentile:") {
                 Some(percent) => number_up_to(percent, 100.0).map(Self::Percentile),
                 None => number_up_to(text, 1.0).map(Self::Fixed),
-            }
-            .ok_or_else(|| {
-                format!(
-                    "`{text}` is not a threshold rule\nhint: use a number from 0 to 1, `otsu`, \
-                     `percentile:80`, `valid` or `oracle`"
-                )
-            }),
-        }
+            },
+        };
+        rule.ok_or_else(|| {
+            format!(
+                "`{text}` is not a threshold rule\nhint: use a number from 0 to 1, `otsu`, \
+                 `percentile:80`, `valid` or `oracle`"
+            )
+        })
     }
 }
 
