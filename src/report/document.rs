@@ -22,7 +22,7 @@ pub struct Report {
     pub format: u32,
     /// Version of pinpoint that wrote it.
     pub version: String,
-    /// What was scored.
+    /// The method that was scored.
     pub method: String,
     /// On which samples.
     pub split: Split,

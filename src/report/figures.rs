@@ -34,10 +34,8 @@ pub(super) fn figures(report: &Report) -> Vec<Figure> {
     let evaluation = &report.evaluation;
     let curves = [(report.method.as_str(), &evaluation.curves)];
     let mut figures = Vec::new();
-    if evaluation.curves.precision_recall_foreground.is_some()
-        || evaluation.curves.precision_recall_background.is_some()
-    {
-        let charts = precision_recall(&curves, &evaluation.scores);
+    let charts = precision_recall(&curves, &evaluation.scores);
+    if !charts.is_empty() {
         let caption = "Averaged over images; at chance precision is the share of such pixels";
         figures.push(Figure {
             name: NAMES[0],
@@ -68,8 +66,9 @@ fn whole(name: &'static str, caption: &'static str, drawing: Svg) -> Figure {
 }
 
 /// Averaged precision-recall curves of several methods on one split: foreground and background
-/// side by side. Precision at chance is the share of pixels that are such.
-pub(super) fn precision_recall(methods: &[(&str, &Curves)], scores: &Scores) -> [Chart; 2] {
+/// side by side, or nothing if no method has one. Precision at chance is the share of pixels that
+/// are such.
+pub(super) fn precision_recall(methods: &[(&str, &Curves)], scores: &Scores) -> Vec<Chart> {
     let side = |title: &str, curve: fn(&Curves) -> Option<&Curve>, chance: Option<f64>| {
         let mut chart = averaged(title, ("recall", "precision"), methods, curve);
         if let Some(chance) = chance.filter(|_| !chart.series.is_empty()) {
@@ -78,20 +77,19 @@ pub(super) fn precision_recall(methods: &[(&str, &Curves)], scores: &Scores) -> 
         }
         chart
     };
-    let foreground = scores.true_area;
-    let background = foreground.map(|area| 100.0 - area);
-    [
+    let charts = [
         side(
             "Precision and recall, foreground",
             |curves| curves.precision_recall_foreground.as_ref(),
-            foreground,
+            scores.true_area,
         ),
         side(
             "Precision and recall, background",
             |curves| curves.precision_recall_background.as_ref(),
-            background,
+            scores.true_area.map(|area| 100.0 - area),
         ),
-    ]
+    ];
+    if charts.iter().all(|chart| chart.series.is_empty()) { Vec::new() } else { charts.into() }
 }
 
 /// Averaged ROC curves of several methods, and the diagonal of chance.

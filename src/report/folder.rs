@@ -70,13 +70,11 @@ impl Folder {
     /// Writes everything down.
     pub fn write(mut self, report: &Report) -> Result<()> {
         let images = &report.evaluation.images;
-        let chosen = choose(images, MOST_SHOWN);
-        let shown: Vec<GalleryImage<'_>> = chosen
-            .into_iter()
-            .map(|(index, standing)| {
-                Ok(GalleryImage::new(&images[index], standing, self.thumbnails.get(index)?))
-            })
-            .collect::<Result<_>>()?;
+        let show = |(index, standing)| {
+            Ok(GalleryImage::new(&images[index], standing, self.thumbnails.get(index)?))
+        };
+        let chosen = choose(images, MOST_SHOWN).into_iter();
+        let shown = chosen.map(show).collect::<Result<Vec<_>>>()?;
         let drawn = figures(report);
         let file = |name: &str| self.root.join(name);
         for name in figures::NAMES {

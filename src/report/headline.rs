@@ -92,20 +92,23 @@ pub fn headline(scores: &Scores) -> Vec<Headline> {
             row($name, stringify!($key), $meaning, $better, scores.$key)
         };
     }
-    let mut rows = vec![error(
-        "Classification error",
-        "classification_error",
-        "images whose class is wrong, by the classifier",
-        scores.classification_error,
-    )];
-    rows.extend(scores.localizer_classification_error.map(|found| {
+    let mut rows = vec![
+        error(
+            "Classification error",
+            "classification_error",
+            "images whose class is wrong, by the classifier",
+            scores.classification_error,
+        ),
         error(
             "Localizer's class error",
             "localizer_classification_error",
             "images whose class is wrong, by the localizer",
-            Some(found),
-        )
-    }));
+            scores.localizer_classification_error,
+        ),
+    ];
+    if scores.localizer_classification_error.is_none() {
+        rows.pop();
+    }
     rows.extend([
         pixel("F1⁺ (Dice of foreground)", "f1_foreground", AT_THRESHOLD, |s| s.f1_foreground),
         pixel("F1⁻ (Dice of background)", "f1_background", AT_THRESHOLD, |s| s.f1_background),
@@ -145,31 +148,19 @@ pub fn headline(scores: &Scores) -> Vec<Headline> {
         row!("Top-1 localization", top1_localization, higher, "the same, and the class is right"),
     ]);
     if let Some(found) = &scores.decidability {
+        let row = |name, meaning, better, score| row(name, "", meaning, better, Some(score));
+        let meaning = "held-out log-loss of the class, background less foreground; needs no masks";
+        let difference = row("Decidability", meaning, higher, found.difference);
+        let (shown, hidden) = (found.foreground.error, found.background.error);
         rows.extend([
-            Headline {
-                unit: "nats",
-                ..row(
-                    "Decidability",
-                    "",
-                    "held-out log-loss of the class, background less foreground; needs no masks",
-                    higher,
-                    Some(found.difference),
-                )
-            },
+            Headline { unit: "nats", ..difference },
             row(
                 "Held-out error, foreground",
-                "",
                 "class told from features under the map",
                 lower,
-                Some(found.foreground.error),
+                shown,
             ),
-            row(
-                "Held-out error, background",
-                "",
-                "class told from features beside it",
-                None,
-                Some(found.background.error),
-            ),
+            row("Held-out error, background", "class told from features beside it", None, hidden),
         ]);
     }
     rows

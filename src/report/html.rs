@@ -105,7 +105,10 @@ pub(super) fn style() -> String {
 
 /// The key to the colours of masks.
 pub(super) fn key() -> String {
-    let entries: String = overlay::AGREEMENT_KEY.iter().map(key_entry).collect();
+    let entry = |(name, Rgb([red, green, blue])): (&str, Rgb<u8>)| {
+        format!("<li><i style=\"--swatch: rgb({red} {green} {blue})\"></i>{name}</li>\n")
+    };
+    let entries = overlay::AGREEMENT_KEY.map(entry).concat();
     format!("<ul class=\"key\" aria-label=\"Colours of the masks\">\n{entries}</ul>\n")
 }
 
@@ -197,11 +200,6 @@ fn gallery_note(images: u64, shown: usize) -> String {
         "{which} Sorted by the mean of F1⁺ and F1⁻. Pictures are previews of at most 256 pixels; \
          scores are of the full size, at the recorded threshold."
     )
-}
-
-fn key_entry((name, colour): &(&str, Rgb<u8>)) -> String {
-    let [red, green, blue] = colour.0;
-    format!("<li><i style=\"--swatch: rgb({red} {green} {blue})\"></i>{name}</li>\n")
 }
 
 /// What the script needs.

@@ -167,10 +167,19 @@ impl Table {
 
     /// The rows, and whether each starts a group after the first.
     fn grouped(&self) -> impl Iterator<Item = (&Row, bool)> {
-        self.rows
-            .iter()
-            .enumerate()
-            .map(|(index, row)| (row, index > 0 && self.rows[index - 1].group != row.group))
+        let starts = self.rows.windows(2).map(|pair| pair[0].group != pair[1].group);
+        self.rows.iter().zip(std::iter::once(false).chain(starts))
+    }
+
+    /// The headings of all columns, that of the labels first.
+    fn headings(&self) -> impl Iterator<Item = String> {
+        let headings = self.columns.iter().map(|column| directed(column.heading, column.better));
+        std::iter::once(self.rows_are.to_owned()).chain(headings)
+    }
+
+    /// The cells of a row with their columns.
+    fn cells<'a>(&'a self, row: &'a Row) -> impl Iterator<Item = (&'a Cell, &'a Column)> {
+        row.cells.iter().zip(&self.columns)
     }
 }
 

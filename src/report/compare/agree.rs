@@ -6,7 +6,6 @@ use super::Entry;
 use crate::{
     digest::Digest,
     error::{Error, Result},
-    refine::Preset,
     report::{Report, document::name_of},
 };
 
@@ -50,8 +49,7 @@ pub(super) fn conditions(entries: &[Entry]) -> Result<Vec<String>> {
         format!("class-dependent masks are of the {}", conditions.mask_class()),
     ];
     let crf = entries.iter().find_map(|entry| entry.report.conditions.crf);
-    sentences
-        .extend(crf.map(|crf| format!("CRF preset {}, where a table has it", Preset::name(crf))));
+    sentences.extend(crf.map(|crf| format!("CRF preset {}, where a table has it", crf.name())));
     let networks: BTreeSet<&str> =
         entries.iter().filter_map(|entry| entry.report.conditions.backbone.as_deref()).collect();
     if !networks.is_empty() {

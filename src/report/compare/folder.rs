@@ -17,7 +17,7 @@ use super::{
 use crate::{
     data::Dataset,
     error::{Error, Result},
-    metrics::{Curves, mean_curves},
+    metrics::mean_curves,
     report::{
         chart::{self, Chart},
         figures::precision_recall,
@@ -63,16 +63,14 @@ pub fn write(comparison: &Comparison, folder: &Path, dataset: Option<&Dataset>) 
 
 /// Averaged precision-recall curves of all set-ups; none if none has one.
 fn curves(comparison: &Comparison) -> Vec<Chart> {
-    let of = |setup: &Setup| -> Curves {
-        let reports = setup.plain.iter().map(|entry| &entry.report.evaluation.curves);
-        mean_curves(&reports.collect::<Vec<_>>())
+    let mean = |setup: &Setup| {
+        let curves = setup.plain.iter().map(|entry| &entry.report.evaluation.curves);
+        mean_curves(&curves.collect::<Vec<_>>())
     };
-    let ranked = comparison.setups.iter().filter(|setup| setup.ranks_pixels());
-    let averaged: Vec<(&str, Curves)> =
-        ranked.map(|setup| (setup.short_title(), of(setup))).collect();
-    let methods: Vec<(&str, &Curves)> =
-        averaged.iter().map(|(title, curves)| (*title, curves)).collect();
+    let ranked: Vec<_> = comparison.setups.iter().filter(|setup| setup.ranks_pixels()).collect();
+    let means: Vec<_> = ranked.iter().map(|setup| mean(setup)).collect();
+    let titles = ranked.iter().map(|setup| setup.short_title());
+    let methods: Vec<_> = titles.zip(&means).collect();
     let scores = &comparison.setups[0].first().report.evaluation.scores;
-    let charts = precision_recall(&methods, scores);
-    if charts.iter().all(|chart| chart.series.is_empty()) { Vec::new() } else { charts.into() }
+    precision_recall(&methods, scores)
 }

@@ -1,12 +1,11 @@
 //! Some images of the split: image, truth and the mask of each method.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use image::RgbImage;
 
 use super::{Comparison, is_shown, setup::Setup};
 use crate::{
-    config::DataConfig,
     data::{
         Dataset,
         image::read_rgb,
@@ -153,28 +152,27 @@ pub(super) fn strips(compared: &Comparison, dataset: &Dataset) -> Result<Vec<Str
         ));
     }
     let names = map_names(samples);
-    let saved: Vec<(&Setup, PathBuf)> =
-        compared.setups.iter().map(|setup| (setup, setup.first().folder.join("maps"))).collect();
-    let default = DataConfig::default();
-    let read_as = report.settings.as_deref().map_or(&default, |settings| &settings.data);
-    let limit = read_as.max_megapixels;
+    let settings = report.settings.as_deref().map(|settings| settings.data.clone());
+    let limit = settings.unwrap_or_default().max_megapixels;
     let mut strips = Vec::new();
     for (index, sample) in samples.iter().enumerate().filter(|(i, _)| is_shown(*i, samples.len())) {
-        let there = saved.iter().map(|(setup, folder)| (*setup, folder.join(&names[index])));
-        let there: Vec<_> = there.filter(|(_, file)| file.is_file()).collect();
-        if !there.is_empty() {
-            let image = read_rgb(&sample.image, limit)?;
-            let (rule, size) = (report.conditions.truth_rule, image.dimensions());
-            let truth = mask::read(&sample.truth, rule, size, limit)?;
-            let masks = there.iter().map(|(setup, file)| {
-                let row = &setup.first().report.evaluation.images[index];
-                let mask = saved_mask(file, size, limit, row.threshold.unwrap_or(0.5))?;
-                Ok((setup.short_title(), mask))
-            });
-            let masks = masks.collect::<Result<Vec<_>>>()?;
-            let heading = format!("{}: {}", dataset.classes[sample.label], sample.id);
-            strips.push(Strip::new(heading, &image, truth.as_ref(), &masks));
+        let map = |setup: &Setup| setup.first().folder.join("maps").join(&names[index]);
+        let saved = compared.setups.iter().map(|setup| (setup, map(setup)));
+        let saved: Vec<_> = saved.filter(|(_, file)| file.is_file()).collect();
+        if saved.is_empty() {
+            continue;
         }
+        let image = read_rgb(&sample.image, limit)?;
+        let (rule, size) = (report.conditions.truth_rule, image.dimensions());
+        let truth = mask::read(&sample.truth, rule, size, limit)?;
+        let masks = saved.iter().map(|(setup, file)| {
+            let row = &setup.first().report.evaluation.images[index];
+            let mask = saved_mask(file, size, limit, row.threshold.unwrap_or(0.5))?;
+            Ok((setup.short_title(), mask))
+        });
+        let masks = masks.collect::<Result<Vec<_>>>()?;
+        let heading = format!("{}: {}", dataset.classes[sample.label], sample.id);
+        strips.push(Strip::new(heading, &image, truth.as_ref(), &masks));
     }
     Ok(strips)
 }

@@ -23,7 +23,7 @@ pub(in crate::report) fn table(table: &Table) -> String {
     };
     let rows = table.grouped().map(|(row, first)| {
         let class = if first { " class=\"first\"" } else { "" };
-        let cells: String = row.cells.iter().zip(&table.columns).map(value).collect();
+        let cells: String = table.cells(row).map(value).collect();
         format!("<tr{class}><th scope=\"row\">{}</th>{cells}</tr>\n", escape(&row.label))
     });
     let caption = match table.note.as_str() {

@@ -1,6 +1,6 @@
 //! Tables for papers.
 
-use super::{Cell, Column, Marks, Table, directed};
+use super::{Cell, Column, Marks, Table};
 
 const MARKS: Marks =
     Marks { best: ("\\mathbf{", "}"), change: ("^{+}", "^{-}"), deviation: "\\pm" };
@@ -24,8 +24,10 @@ pub(in crate::report) fn document(
 }
 
 fn write(text: &mut String, table: &Table, reading: &str) {
-    let note =
-        if table.note.is_empty() { String::new() } else { format!(" {}.", escape(&table.note)) };
+    let note = match table.note.as_str() {
+        "" => String::new(),
+        note => format!(" {}.", escape(note)),
+    };
     let align = |column: &Column| if column.words { 'l' } else { 'r' };
     text.push_str(&format!(
         "\\begin{{table}}\n  \\caption{{{}. {}.{note}}}\n  \\label{{tab:{}}}\n  \\centering\n  \
@@ -35,16 +37,14 @@ fn write(text: &mut String, table: &Table, reading: &str) {
         table.key,
         table.columns.iter().map(align).collect::<String>(),
     ));
-    let heading = |column: &Column| escape(&directed(column.heading, column.better));
-    let headings = table.columns.iter().map(heading);
-    line(text, std::iter::once(table.rows_are.to_owned()).chain(headings));
+    line(text, table.headings().map(|heading| escape(&heading)));
     text.push_str("    \\midrule\n");
     for (row, first) in table.grouped() {
         if first {
             text.push_str("    \\midrule\n");
         }
-        let cells = row.cells.iter().zip(&table.columns).map(|(cell, column)| value(cell, column));
-        line(text, std::iter::once(escape(&row.label)).chain(cells));
+        let label = std::iter::once(escape(&row.label));
+        line(text, label.chain(table.cells(row).map(value)));
     }
     text.push_str("    \\bottomrule\n  \\end{tabular}\n\\end{table}\n");
 }
@@ -53,7 +53,7 @@ fn line(text: &mut String, cells: impl Iterator<Item = String>) {
     text.push_str(&format!("    {} \\\\\n", cells.collect::<Vec<_>>().join(" & ")));
 }
 
-fn value(cell: &Cell, column: &Column) -> String {
+fn value((cell, column): (&Cell, &Column)) -> String {
     match cell.render(column, &MARKS, escape) {
         None => "--".to_owned(),
         Some(text) if column.words => text,

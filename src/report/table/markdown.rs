@@ -1,25 +1,24 @@
 //! Tables for README files and issues.
 
-use super::{Cell, Column, Marks, Table, directed};
+use super::{Cell, Column, Marks, Table};
 
 const MARKS: Marks = Marks { best: ("**", "**"), change: ("⁺", "⁻"), deviation: "±" };
 
 /// The table under its title, with its note.
 pub(in crate::report) fn section(table: &Table) -> String {
-    let headings = table.columns.iter().map(|column| directed(column.heading, column.better));
     let rule = |column: &Column| if column.words { "---|" } else { "---:|" };
     let mut text = format!(
         "\n## {}\n\n{}|---|{}\n",
         table.title,
-        line(std::iter::once(table.rows_are.to_owned()).chain(headings)),
+        line(table.headings()),
         table.columns.iter().map(rule).collect::<String>()
     );
     for row in &table.rows {
         let value = |(cell, column): (&Cell, &Column)| {
             cell.render(column, &MARKS, escape).unwrap_or_else(|| "-".to_owned())
         };
-        let cells = row.cells.iter().zip(&table.columns).map(value);
-        text.push_str(&line(std::iter::once(escape(&row.label)).chain(cells)));
+        let label = std::iter::once(escape(&row.label));
+        text.push_str(&line(label.chain(table.cells(row).map(value))));
     }
     if !table.note.is_empty() {
         text.push_str(&format!("\n{}\n", escape(&table.note)));
