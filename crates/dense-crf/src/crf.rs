@@ -42,7 +42,7 @@ impl<'a> DenseCrf<'a> {
     /// zero, the input comes back bit for bit (where it did sum to one).
     pub fn infer(&self, probabilities: &[f32], labels: usize) -> Result<Vec<f32>> {
         // Enter the thread pool once: from outside, each of some hundred short parallel loops
-        // would put this thread to sleep and wake it again, which a busy machine makes slow.
+        // would put this thread to sleep and wake it again, which is slow on a busy machine.
         rayon::scope(|_| self.infer_in_pool(probabilities, labels))
     }
 
@@ -115,8 +115,10 @@ impl<'a> DenseCrf<'a> {
             return Err(Error::Probability { label, pixel, value });
         }
         let sums = sum_planes(probabilities, pixels);
-        let off = sums.iter().position(|sum| (sum - 1.0).abs() > SUM_TOLERANCE);
-        off.map_or(Ok(()), |pixel| Err(Error::Sum { pixel, sum: sums[pixel] }))
+        match sums.iter().position(|sum| (sum - 1.0).abs() > SUM_TOLERANCE) {
+            Some(pixel) => Err(Error::Sum { pixel, sum: sums[pixel] }),
+            None => Ok(()),
+        }
     }
 }
 

@@ -50,7 +50,7 @@ fn infer_two(kernels: &Kernels, iterations: usize, probabilities: &[f32]) -> Vec
     let mut energy = log_odds.clone();
     let mut lead = vec![[0.0]; energy.len()];
     for _ in 0..iterations {
-        map_pixels(&energy, &mut lead, |&[energy], lead| *lead = [difference(energy)]);
+        map_pixels(&energy, &mut lead, |&[energy], lead| *lead = [tanh_half(energy)]);
         energy.copy_from_slice(&log_odds);
         kernels.add_messages(&lead, &mut scratch, &mut energy);
     }
@@ -58,7 +58,7 @@ fn infer_two(kernels: &Kernels, iterations: usize, probabilities: &[f32]) -> Vec
     background.chain(energy.par_iter().map(|[energy]| logistic(*energy))).collect()
 }
 
-/// Any number of labels, [`LANES`] at a time; surplus lanes have energy −∞, that is, never win.
+/// Any number of labels, [`LANES`] at a time; surplus lanes have energy −∞, so probability zero.
 fn infer_many(
     kernels: &Kernels,
     iterations: usize,
@@ -112,15 +112,15 @@ fn softmax(energy: &[Vec<[f32; LANES]>], q: &mut [Vec<[f32; LANES]>]) {
     }
 }
 
-/// Lets every pixel of `to` take something from the same pixel of `from`.
+/// Calls `f` with each pixel of `from` and the same pixel of `to`.
 fn map_pixels<A: Sync, B: Send>(from: &[A], to: &mut [B], f: impl Fn(&A, &mut B) + Sync) {
     to.par_chunks_mut(TASK).zip(from.par_chunks(TASK)).for_each(|(to, from)| {
         from.iter().zip(to).for_each(|(from, to)| f(from, to));
     });
 }
 
-/// `tanh(x/2)`, odd to the last bit.
-fn difference(x: f32) -> f32 {
+/// `tanh(x/2)`; `tanh_half(−x)` is `−tanh_half(x)` to the last bit.
+fn tanh_half(x: f32) -> f32 {
     let e = (-x.abs()).exp();
     ((1.0 - e) / (1.0 + e)).copysign(x)
 }
@@ -150,7 +150,7 @@ mod tests {
     fn the_lead_of_a_label_is_its_probability_less_the_other() {
         for x in [-90.0, -2.0, -0.0, 0.0, 0.3, 5.0, 90.0] {
             let expected = logistic(x) - logistic(-x);
-            assert!((difference(x) - expected).abs() < 1e-6, "{x}");
+            assert!((tanh_half(x) - expected).abs() < 1e-6, "{x}");
         }
     }
 

@@ -44,15 +44,13 @@ impl Params {
     /// # }
     /// ```
     pub fn estimated_bytes(&self, width: usize, height: usize, labels: usize) -> Result<usize> {
-        let too_large = Error::TooLarge { width, height, labels };
-        let pixels = width.checked_mul(height).ok_or(too_large.clone())?;
         let channels = if labels <= 2 { 1 } else { meanfield::LANES };
         let lattices = Kernels::bytes_per_pixel(self, channels);
         labels
             .checked_mul(meanfield::BYTES_PER_LABEL)
             .and_then(|bytes| bytes.checked_add(meanfield::BYTES_PER_PIXEL + lattices))
-            .and_then(|bytes| bytes.checked_mul(pixels))
-            .ok_or(too_large)
+            .and_then(|bytes| bytes.checked_mul(width.checked_mul(height)?))
+            .ok_or(Error::TooLarge { width, height, labels })
     }
 
     /// The tiles of an image, row by row; one if the whole image fits.
@@ -60,17 +58,19 @@ impl Params {
         let halo = self.halo();
         // Below this, a tile would be nearly all halo.
         let least = halo.max(16);
-        let (mut columns, mut rows) = (1_usize, 1_usize);
+        let (mut columns, mut rows) = (1, 1);
         loop {
             let core = (width.div_ceil(columns), height.div_ceil(rows));
             let Err(error) = self.check_tile((width, height), core, labels) else {
                 return Ok(grid((width, height), core, halo));
             };
-            match () {
-                () if core.0 >= core.1 && core.0 > least => columns += 1,
-                () if core.1 > least => rows += 1,
-                () if core.0 > least => columns += 1,
-                () => return Err(error),
+            if core.0.max(core.1) <= least {
+                return Err(error);
+            }
+            if core.0 >= core.1 {
+                columns += 1;
+            } else {
+                rows += 1;
             }
         }
     }

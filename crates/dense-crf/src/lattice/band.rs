@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 use super::simplex::{BATCH, Embedding, Simplices};
 use crate::kernel::Pixels;
 
-/// The numbers of keys.
+/// The number of each key in its band's list.
 pub(super) type Table = HashMap<u64, u32, FixedState>;
 
 /// Embeds the rows from `top` on, as many as `shares` and `corners` have room for.

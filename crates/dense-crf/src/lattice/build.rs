@@ -1,4 +1,4 @@
-//! From pixels to lattice: find every simplex, number the lattice points, list who touches whom.
+//! From pixels to lattice: find every simplex, number the lattice points, list their members.
 //!
 //! 1. Bands of rows are embedded independently; each numbers the points it touches.
 //! 2. The points of all bands are merged into one list, sorted by key.
@@ -54,7 +54,11 @@ impl<const V: usize> Lattice<V> {
             .collect();
 
         let Points { keys, ends, members } = merge_bands(&bands);
-        let band_starts = prefix_sums(bands.iter().map(Vec::len));
+        let mut band_starts = vec![0];
+        band_starts.extend(bands.iter().scan(0, |end, keys| {
+            *end += keys.len();
+            Some(*end)
+        }));
         drop(bands);
         let points = points_of_members(&ends, &members);
         let neighbours = find_neighbours(&keys, &embedding.map.step);
@@ -66,15 +70,7 @@ impl<const V: usize> Lattice<V> {
     }
 }
 
-/// Where each of consecutive runs starts, and where the last ends.
-fn prefix_sums(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
-    let ends = lengths.scan(0, |end, length| {
-        *end += length;
-        Some(*end)
-    });
-    [0].into_iter().chain(ends).collect()
-}
-
+/// The point that each member belongs to.
 fn points_of_members(ends: &[u32], members: &[u32]) -> Vec<u32> {
     let mut points = vec![0; members.len()];
     let mut start = 0;

@@ -38,11 +38,11 @@ impl<const V: usize> KeyMap<V> {
 
     /// Adds a field above those already laid out.
     fn push_field(&mut self, field: usize, low: &[f32; V], high: &[f32; V]) -> Option<()> {
-        // A point is within `V` of its simplex's corners in every coordinate, and their
-        // neighbours within `V` of those; no form grows faster than `V` times a coordinate.
+        // A point is within `V` of its simplex's corners in every coordinate, and their neighbours
+        // within `V` of those; no form changes by more than the coordinates do. Two for rounding.
         let margin = 2 * V as i64 + 2;
         let (least, most) = field_bounds::<V>(field, low, high);
-        // Beyond this, coordinates in `f32` are no longer whole numbers.
+        // Beyond this, coordinates, which are whole numbers, might be rounded in `f32`.
         const LIMIT: f32 = (1 << 21) as f32;
         let exact = least > -LIMIT && most < LIMIT;
         if !exact {

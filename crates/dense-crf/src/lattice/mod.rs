@@ -64,13 +64,13 @@ impl<const V: usize> Lattice<V> {
 
     /// Bytes per pixel at most, when no two pixels share a lattice point: while building, and
     /// while filtering `channels` at a time.
-    pub(crate) const fn bytes_per_pixel(channels: usize) -> usize {
-        // share, corner; a band's key, the same sorted with its number; then the image's keys,
-        // ends and members, twice while they are put together
-        let building = V * (4 + 4 + 8 + (8 + 4) + 2 * (8 + 4 + 4));
+    pub(crate) fn bytes_per_pixel(channels: usize) -> usize {
+        // share, corner; a band's key, in a list that grows by doubling; key and member in one
+        // integer; the image's key, end and member; and 4 to spare
+        let building = V * (4 + 4 + 2 * 8 + 16 + (8 + 4 + 4) + 4);
         // share, corner, point, member, end, neighbours, three buffers
         let filtering = V * (4 + 4 + 4 + 4 + 4 + 8 * V + 3 * 4 * channels);
-        if building > filtering { building } else { filtering }
+        building.max(filtering)
     }
 
     /// Adds the filtered `input` to `output`, `C` channels per pixel at once.
@@ -97,7 +97,7 @@ impl<const V: usize> Lattice<V> {
         self.slice(front, members, output);
     }
 
-    /// The roots of `D` go into the shares, so that filtering afterwards costs nothing extra.
+    /// Multiplies the roots of `D` into the shares, so that filtering afterwards costs no more.
     fn normalize(&mut self, weight: f32) {
         let pixels = self.corners.len() / V;
         let mut sums = vec![[0.0]; pixels];
@@ -105,6 +105,7 @@ impl<const V: usize> Lattice<V> {
         let shares = self.shares.par_chunks_mut(TASK * V);
         shares.zip(sums.par_chunks(TASK)).for_each(|(shares, sums)| {
             for ([sum], shares) in sums.iter().zip(shares.as_chunks_mut::<V>().0) {
+                // The addend is the original implementation's.
                 let norm = 1.0 / (sum + 1e-20).sqrt();
                 shares.iter_mut().for_each(|share| *share *= norm);
             }
@@ -125,6 +126,7 @@ impl<const V: usize> Lattice<V> {
         });
     }
 
+    /// Sums the members of each point.
     fn sum_members<const C: usize>(&self, members: &[[f32; C]], points: &mut [[f32; C]]) {
         let tasks = points[..self.ends.len()].par_chunks_mut(TASK).zip(self.ends.par_chunks(TASK));
         tasks.enumerate().for_each(|(task, (points, ends))| {

@@ -7,7 +7,7 @@ pub(super) struct Points {
     pub(super) keys: Vec<u64>,
     /// Where each point's members end.
     pub(super) ends: Vec<u32>,
-    /// Which points of bands each point is: positions in the bands' lists laid end to end.
+    /// Members of each point: positions in the bands' lists laid end to end.
     pub(super) members: Vec<u32>,
 }
 

@@ -102,7 +102,7 @@ fn axis_scales<const V: usize>() -> [f32; V] {
     std::array::from_fn(|axis| (1.0 / (((axis + 1) * (axis + 2)) as f64).sqrt() * deviation) as f32)
 }
 
-/// Nearest whole number, as both types; baseline x86-64 has no instruction for it.
+/// Nearest whole number, as both types; x86-64 without extensions has no instruction for it.
 #[inline(always)]
 fn round(value: f32) -> (i32, f32) {
     // Adding 1.5·2²³ pushes the fraction out of the mantissa; the rest is the integer itself.
@@ -111,7 +111,7 @@ fn round(value: f32) -> (i32, f32) {
     (shifted.to_bits() as i32 - SHIFT.to_bits() as i32, shifted - SHIFT)
 }
 
-/// Position of each coordinate's excess in descending order, ties to the later axis.
+/// Position of each coordinate's excess in descending order; of equal ones the earlier comes first.
 #[inline(always)]
 fn ranks<const V: usize>(excess: &[[f32; BATCH]; V]) -> [[i32; BATCH]; V] {
     let mut rank = [[0; BATCH]; V];
