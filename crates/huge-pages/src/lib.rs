@@ -24,14 +24,14 @@ const LARGE: usize = 2 << 20;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HugePages;
 
-/// Whether a block is mapped by us; depends on the layout alone, which is the same when it is freed.
+/// Whether a block is mapped by us. The layout alone decides, which is the same when it is freed.
 fn is_large(layout: Layout) -> bool {
     cfg!(target_os = "linux") && layout.size() >= LARGE && layout.align() <= LARGE
 }
 
-// SAFETY: small blocks are the standard allocator's. Large ones are fresh private mappings, which
-// overlap nothing, are aligned to `LARGE`, have one owner at a time, be it the caller or what is kept
-// for the next one, and are unmapped by the length they were mapped with.
+// SAFETY: small blocks are the standard allocator's. Large ones are private mappings, which overlap
+// nothing, are aligned to `LARGE`, have one owner at a time, the caller or `KEPT`, and are unmapped
+// by the length they were mapped with.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_large(layout) {
@@ -105,7 +105,6 @@ mod kept {
     const BLOCKS: usize = 8;
     /// Bytes that are kept at most, of all blocks together.
     const BYTES: usize = 32 << 20;
-
     /// Sizes that are remembered as having been freed before.
     const SIZES: usize = 32;
 
@@ -113,7 +112,7 @@ mod kept {
         Mutex::new(Kept { blocks: [Block::NONE; BLOCKS], bytes: 0, freed: [0; SIZES] });
 
     struct Kept {
-        /// The oldest first; what is not used has no size.
+        /// The oldest first, then unused places, of size zero.
         blocks: [Block; BLOCKS],
         bytes: usize,
         /// The last sizes that were freed, each once, the newest first.
@@ -133,9 +132,9 @@ mod kept {
     // SAFETY: a kept block has no other owner, so that any thread may have it next.
     unsafe impl Send for Block {}
 
-    /// A block of that very size, its content whatever it was; none if none is kept.
+    /// A block of exactly that size, with any content; none if none is kept.
     pub(super) fn take(size: usize) -> Option<*mut u8> {
-        // Whoever finds it locked maps a block of its own, so that an allocation never waits.
+        // If it is locked, the caller maps a new block: an allocation never waits.
         let mut kept = KEPT.try_lock().ok()?;
         // The newest is the likeliest to be in the processor's cache.
         let at = kept.blocks.iter().rposition(|block| block.size == size)?;
@@ -147,25 +146,31 @@ mod kept {
     ///
     /// # Safety
     ///
-    /// The block must come from [`mapping::map`] with the same size, and nothing may use it any more.
+    /// The block comes from [`mapping::map`] with the same size, and nothing uses it any more.
     pub(super) unsafe fn give(start: *mut u8, size: usize) {
-        let kept = KEPT.try_lock().ok().filter(|_| size <= BYTES / 2);
-        let Some(mut kept) = kept.and_then(|mut kept| kept.is_repeated(size).then_some(kept))
-        else {
-            // SAFETY: as the caller promises.
-            return unsafe { mapping::unmap(start, size) };
-        };
-        while kept.blocks[BLOCKS - 1].size > 0 || kept.bytes + size > BYTES {
-            let oldest = kept.remove(0);
-            // SAFETY: it was given to us with this size, and is kept no longer.
-            unsafe { mapping::unmap(oldest.start, oldest.size) };
+        if size <= BYTES / 2
+            && let Ok(mut kept) = KEPT.try_lock()
+            && kept.is_repeated(size)
+        {
+            return kept.add(Block { start, size });
         }
-        let end = kept.blocks.iter().position(|block| block.size == 0).unwrap_or(BLOCKS - 1);
-        kept.blocks[end] = Block { start, size };
-        kept.bytes += size;
+        // SAFETY: as the caller promises.
+        unsafe { mapping::unmap(start, size) };
     }
 
     impl Kept {
+        /// Makes room by unmapping the oldest blocks, and keeps one more.
+        fn add(&mut self, block: Block) {
+            while self.blocks[BLOCKS - 1].size > 0 || self.bytes + block.size > BYTES {
+                let oldest = self.remove(0);
+                // SAFETY: it was given to us with this size, and is kept no longer.
+                unsafe { mapping::unmap(oldest.start, oldest.size) };
+            }
+            let end = self.blocks.iter().position(|block| block.size == 0).unwrap_or(BLOCKS - 1);
+            self.blocks[end] = block;
+            self.bytes += block.size;
+        }
+
         /// Whether a block of this size was freed before; remembers it.
         fn is_repeated(&mut self, size: usize) -> bool {
             let repeated = self.freed.contains(&size);
@@ -240,7 +245,7 @@ mod mapping {
         let start = start.cast::<u8>();
         // Whole pages: the system's are powers of two below `LARGE`, and `start` is on one.
         let before = start.align_offset(LARGE);
-        // SAFETY: `before` is below `LARGE`, and the mapping is that much longer than `size`.
+        // SAFETY: `before` is below `LARGE`, by which the mapping is longer than `size`.
         let block = unsafe { start.add(before) };
         let end = before + size.next_multiple_of(page());
         // SAFETY: what is given back lies in the mapping, before and behind the block.
@@ -261,7 +266,7 @@ mod mapping {
     ///
     /// # Safety
     ///
-    /// The block must come from [`map`] with the same size, and nothing may use it any more.
+    /// The block comes from [`map`] with the same size, and nothing uses it any more.
     pub(super) unsafe fn unmap(block: *mut u8, size: usize) {
         // SAFETY: the mapping is ours to end. The system rounds the length up to whole pages.
         unsafe { libc::munmap(block.cast(), size) };
