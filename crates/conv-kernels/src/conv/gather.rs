@@ -1,11 +1,13 @@
 //! Convolution as a matrix product that gathers its rows through pointers.
 //!
 //! Result pixels are rows, result channels columns, taps × source channels the summed dimension.
-//! Patches are not copied (no im2col): for each tap a table holds the address of the pixel's source
-//! channels, or of a row of zeros outside of the image. A task computes one block of pixels: weights
-//! pass through the first-level cache in panels, the block's source pixels stay in the second level.
-//! Blocks depend on the shape alone, and a pixel's sum runs over taps and channels in one fixed
-//! order: neither threads nor the rest of the batch change a result.
+//! Patches are not copied (no im2col): for each tap a table holds the address of the pixel's
+//! source channels, or of a row of zeros outside of the image.
+//!
+//! A task computes one block of pixels: weights pass through the first-level cache in panels, the
+//! block's source pixels stay in the second level. Blocks depend on the shape alone, and a pixel's
+//! sum runs over taps and channels in one fixed order: neither threads nor the rest of the batch
+//! change a result.
 
 use std::{cell::RefCell, ops::Range};
 
