@@ -2,12 +2,12 @@
 //!
 //! Coordinates are pixels, not degrees, from the image's upper left corner.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::contour::{Polygon, Ring, polygons};
 use crate::metrics::{Component, RegionPixels};
 
-/// The class that all regions of an image have.
+/// What all regions of an image have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
     /// The predicted class of the image, if there is one.
@@ -36,9 +36,7 @@ pub fn collection(features: &[Value]) -> String {
 pub fn feature(geometry: Value, region: &Component, about: About<'_>) -> Value {
     let Component { pixels, score, .. } = region;
     // Shown by QuPath in the table of measurements.
-    let mut measurements = Map::new();
-    measurements.insert("Area px^2".to_owned(), json!(pixels));
-    measurements.insert("Mean score".to_owned(), json!(score));
+    let mut measurements = json!({ "Area px^2": pixels, "Mean score": score });
     let mut properties = json!({ "objectType": "annotation", "area": pixels, "score": score });
     if let Some(class) = about.class {
         properties["classification"] = json!({ "name": class });
@@ -47,9 +45,9 @@ pub fn feature(geometry: Value, region: &Component, about: About<'_>) -> Value {
         }
     }
     if let Some(probability) = about.probability {
-        measurements.insert("Class probability".to_owned(), json!(probability));
+        measurements["Class probability"] = json!(probability);
     }
-    properties["measurements"] = Value::Object(measurements);
+    properties["measurements"] = measurements;
     json!({ "type": "Feature", "geometry": geometry, "properties": properties })
 }
 

@@ -55,6 +55,9 @@ pub struct Evaluation {
     pub box_accuracy: Option<BoxAccuracyCurve>,
 }
 
+/// A score of an image, if it has that.
+type Value = fn(&ImageRow) -> Option<f64>;
+
 impl Evaluator {
     /// An evaluator for a dataset with these classes.
     pub fn new(classes: &[String], protocol: Protocol) -> Self {
@@ -123,6 +126,7 @@ impl Evaluator {
 
     fn scores(&self, curves: &Curves, boxes: Option<&BoxAccuracyCurve>) -> Scores {
         let auc = |curve: &Option<Curve>| curve.as_ref().map(|curve| curve.auc);
+        let mean = |value: Value| mean(&self.column(value));
         let scored = self.scored().count();
         let pooled = (scored > 0).then(|| PixelScores::of(&self.pooled, self.protocol.empty));
         Scores {
@@ -132,9 +136,7 @@ impl Evaluator {
             images_without_background: self.images_without_background,
             truth_foreground: (self.pooled.pixels() > 0).then(|| self.pooled.true_area()),
             classification_error: self.classifier.error(),
-            localizer_classification_error: mean(
-                &self.column(ImageRow::localizer_classification_error),
-            ),
+            localizer_classification_error: mean(ImageRow::localizer_classification_error),
             chance_error: self.chance_error(),
             mean: PixelScores::mean(self.scored().map(|row| &row.pixels)),
             trivial: Trivial::mean(&self.trivial),
@@ -142,14 +144,14 @@ impl Evaluator {
             pr_auc_foreground: auc(&curves.precision_recall_foreground),
             pr_auc_background: auc(&curves.precision_recall_background),
             roc_auc: auc(&curves.roc),
-            inverted: mean(&self.column(ImageRow::inverted)),
-            covered_area: mean(&self.column(|row| row.covered_area)),
-            true_area: mean(&self.column(|row| row.true_area)),
+            inverted: mean(ImageRow::inverted),
+            covered_area: mean(|row| row.covered_area),
+            true_area: mean(|row| row.true_area),
             pxap: self.histogram.average_precision(),
             max_box_acc: boxes.map(BoxAccuracyCurve::max_box_acc),
             max_box_acc_v2: boxes.map(BoxAccuracyCurve::max_box_acc_v2),
-            gt_known_localization: mean(&self.column(ImageRow::localized)),
-            top1_localization: mean(&self.column(ImageRow::localized_and_classified)),
+            gt_known_localization: mean(ImageRow::localized),
+            top1_localization: mean(ImageRow::localized_and_classified),
             decidability: Decidability::of(
                 &self.foregrounds,
                 &self.backgrounds,
@@ -174,9 +176,7 @@ impl Evaluator {
         let rows = || self.rows.iter().filter(is_of_class);
         let scored = self.scored().filter(is_of_class);
         let pixel_scores = PixelScores::mean(scored.map(|row| &row.pixels));
-        let mean_of = |value: fn(&ImageRow) -> Option<f64>| {
-            mean(&rows().filter_map(value).collect::<Vec<f64>>())
-        };
+        let mean_of = |value: Value| mean(&rows().filter_map(value).collect::<Vec<f64>>());
         ClassRow {
             class: self.classes[class].clone(),
             images: rows().count() as u64,
@@ -195,7 +195,6 @@ impl Evaluator {
 
     /// One interval for every mean over images that exists.
     fn intervals(&self) -> BTreeMap<String, Interval> {
-        type Value = fn(&ImageRow) -> Option<f64>;
         let means: [(&str, Value); 7] = [
             ("classification_error", ImageRow::classification_error),
             ("localizer_classification_error", ImageRow::localizer_classification_error),
@@ -223,7 +222,7 @@ impl Evaluator {
         self.rows.iter().filter(|row| row.true_area.is_some())
     }
 
-    fn column(&self, value: impl Fn(&ImageRow) -> Option<f64>) -> Vec<f64> {
+    fn column(&self, value: Value) -> Vec<f64> {
         self.rows.iter().filter_map(value).collect()
     }
 }

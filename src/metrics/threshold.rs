@@ -30,7 +30,7 @@ pub struct Threshold {
     value: Option<f32>,
 }
 
-/// What a settings file may write: `0.5` or `"otsu"`.
+/// A rule as text, which is how reports have it, or a plain number.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum RuleText {

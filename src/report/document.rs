@@ -172,7 +172,7 @@ impl Report {
             None => "drawn".to_owned(),
             Some(file) => format!("{}, SHA-256 {}", file.name, file.sha256),
         };
-        let print = |Fingerprint { files, every_byte, sha256, .. }: &Fingerprint| {
+        let fingerprint = |Fingerprint { files, every_byte, sha256, .. }: &Fingerprint| {
             let of = if *every_byte { "every byte" } else { "a sample of each" };
             format!("{files} files, SHA-256 of {of} {sha256}")
         };
@@ -198,8 +198,8 @@ impl Report {
             ("Dice of two empty masks", Some(name_of(&protocol.empty))),
             ("intervals", Some(intervals)),
             ("initial weights", inputs.map(initial)),
-            ("training images", inputs.map(|inputs| print(&inputs.images))),
-            ("training masks", inputs.and_then(|inputs| inputs.masks.as_ref()).map(print)),
+            ("training images", inputs.map(|inputs| fingerprint(&inputs.images))),
+            ("training masks", inputs.and_then(|inputs| inputs.masks.as_ref()).map(fingerprint)),
             ("mask rule", conditions.mask_rule.clone()),
             ("features of decidability", conditions.features.clone()),
             ("score maps", conditions.maps.clone()),

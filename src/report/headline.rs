@@ -41,7 +41,7 @@ impl Headline {
         self.trivial.iter().map(each).collect::<Vec<_>>().join(", ")
     }
 
-    /// An arrow towards better values, or a space.
+    /// An arrow that says which values are better, or a space.
     pub fn arrow(&self) -> &'static str {
         self.better.map_or(" ", Better::arrow)
     }

@@ -112,7 +112,7 @@ impl Column {
     }
 }
 
-/// A heading with an arrow towards better values.
+/// A heading with an arrow that says which values are better.
 pub(super) fn directed(heading: &str, better: Option<Better>) -> String {
     match better {
         Some(better) => format!("{heading} {}", better.arrow()),
@@ -121,7 +121,7 @@ pub(super) fn directed(heading: &str, better: Option<Better>) -> String {
 }
 
 impl Better {
-    /// An arrow towards better values.
+    /// An arrow: down if lower values are better, up if higher.
     pub fn arrow(self) -> &'static str {
         match self {
             Self::Lower => "↓",

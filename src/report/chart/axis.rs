@@ -94,11 +94,10 @@ impl Step {
     fn covering(span: f64, intervals: u32) -> Self {
         let least = span / f64::from(intervals.max(1)) * (1.0 - 1e-9);
         let exponent = least.log10().floor() as i32;
-        [(1, exponent), (2, exponent), (5, exponent), (1, exponent + 1), (2, exponent + 1)]
-            .map(|(mantissa, exponent)| Self { mantissa, exponent })
-            .into_iter()
+        (exponent..=exponent + 1)
+            .flat_map(|exponent| [1, 2, 5].map(|mantissa| Self { mantissa, exponent }))
             .find(|step| step.times(1.0) >= least)
-            .expect("20 times the power of ten below a number is above it")
+            .expect("ten times the power of ten below a number is above it")
     }
 
     /// `k` steps, as the double nearest to the decimal number.

@@ -19,7 +19,7 @@ pub(super) fn tables(setups: &[Setup]) -> Vec<Table> {
     let setups: Vec<&Setup> = setups.iter().collect();
     let tables = [
         classification(&setups),
-        localization(&setups),
+        measured("localization", "Pixel level: pointwise localization", "", &setups, &F1),
         with_crf(&setups),
         erasing(&setups),
         curves(&setups),
@@ -47,10 +47,10 @@ const LOCALIZER_ERROR: Measure =
     score("localizer_classification_error", "Localizer's class error (%)", LOWER, |s| {
         s.localizer_classification_error
     });
-const F1_FOREGROUND: Measure =
-    score("f1_foreground", "F1⁺ (%)", HIGHER, |s| s.mean.f1_foreground);
-const F1_BACKGROUND: Measure =
-    score("f1_background", "F1⁻ (%)", HIGHER, |s| s.mean.f1_background);
+const F1: [Measure; 2] = [
+    score("f1_foreground", "F1⁺ (%)", HIGHER, |s| s.mean.f1_foreground),
+    score("f1_background", "F1⁻ (%)", HIGHER, |s| s.mean.f1_background),
+];
 
 fn classification(setups: &[&Setup]) -> Table {
     let two_heads = setups.iter().any(|setup| setup.score(LOCALIZER_ERROR.1).is_some());
@@ -58,36 +58,30 @@ fn classification(setups: &[&Setup]) -> Table {
     measured("classification", "Image level: classification error", "", setups, measures)
 }
 
-fn localization(setups: &[&Setup]) -> Table {
-    let measures = [F1_FOREGROUND, F1_BACKGROUND];
-    measured("localization", "Pixel level: pointwise localization", "", setups, &measures)
-}
-
 /// Scores after the CRF, marked where it changed them.
 fn with_crf(setups: &[&Setup]) -> Table {
-    let measures = [F1_FOREGROUND, F1_BACKGROUND];
     let row = |setup: &Setup| {
         let cell = |(column, score): &Measure| {
             let pair = setup.paired(*score);
             let change = pair.and_then(|(before, after)| Change::of(before, after, column));
             Cell { change, ..spread(&setup.refined, *score).into() }
         };
-        row(setup, measures.iter().map(cell).collect())
+        row(setup, F1.iter().map(cell).collect())
     };
     let note = "⁺ marks an improvement by the CRF, ⁻ a degradation";
-    let table = measured("crf", "Pixel level, with CRF", note, &[], &measures);
+    let table = measured("crf", "Pixel level, with CRF", note, &[], &F1);
     Table { rows: setups.iter().copied().map(row).collect(), ..table }
 }
 
-/// Ours with and without erasing.
+/// Ours with and without erasing; set-ups are in the order of their rounds.
 fn erasing(setups: &[&Setup]) -> Table {
     let mut ours: Vec<&Setup> =
         setups.iter().copied().filter(|setup| setup.rounds.is_some()).collect();
-    ours.sort_by_key(|setup| setup.rounds);
     if ours.first().map(|setup| setup.rounds) == ours.last().map(|setup| setup.rounds) {
         ours.clear();
     }
-    let measures = [ERROR, F1_FOREGROUND, F1_BACKGROUND];
+    let [foreground, background] = F1;
+    let measures = [ERROR, foreground, background];
     measured("erasing", "Recursive erasing: rounds u", "", &ours, &measures)
 }
 
@@ -147,23 +141,21 @@ fn time(setups: &[&Setup]) -> Table {
         let epochs = trained(setup, |training| training.epochs as f64);
         let epochs =
             epochs.map(|all| Spread { deviation: all.deviation.filter(|d| *d > 0.0), ..all });
-        let ratio = minutes.zip(without).filter(|_| setup.role == Role::Ours);
-        let ratio = ratio
-            .and_then(|(minutes, without)| Spread::of([Some(60.0 * minutes.mean / without.mean)]));
-        row(setup, [minutes, epochs, per_epoch, ratio].map(Cell::from).to_vec())
+        let mut cells = [minutes, epochs, per_epoch].map(Cell::from).to_vec();
+        cells.extend(without.map(|without| {
+            let minutes = minutes.filter(|_| setup.role == Role::Ours);
+            minutes.map(|minutes| 60.0 * minutes.mean / without.mean).into()
+        }));
+        row(setup, cells)
     };
     let column = |key, heading, decimals| Column::number(key, heading, decimals, None);
     let mut columns = vec![
         column("minutes", "Training (min)", 2),
         column("epochs", "Epochs", 0),
         column("seconds_per_epoch", "Per epoch (s)", 2),
-        column("times_without_erasing", "× u = 0", 2),
     ];
-    let mut rows: Vec<Row> = setups.iter().copied().map(row).collect();
-    if without.is_none() {
-        columns.pop();
-        rows.iter_mut().for_each(|row| row.cells.truncate(columns.len()));
-    }
+    columns.extend(without.map(|_| column("times_without_erasing", "× u = 0", 2)));
+    let rows = setups.iter().copied().map(row).collect();
     let (title, note) = ("Training time".to_owned(), time_note(setups));
     Table { key: "time", title, note, rows_are: "Method", columns, rows }
 }
