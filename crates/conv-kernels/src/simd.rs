@@ -258,19 +258,26 @@ mod tests {
         Isa::available().into_iter().for_each(|isa| isa.run(EveryOperation));
     }
 
-    struct ReluOfNan;
+    struct KeepsNan;
 
-    impl Kernel for ReluOfNan {
+    impl Kernel for KeepsNan {
         #[inline(always)]
         fn run<S: Simd, const R: usize, const V: usize>(self, simd: S) {
+            let (zero, nan) = (simd.zero(), simd.splat(f32::NAN));
             let mut out = vec![0.0; S::LANES];
-            simd.store(&mut out, simd.relu(simd.splat(f32::NAN)));
-            assert!(out[0].is_nan());
+            for kept in [
+                simd.relu(nan),
+                simd.select_larger(nan, zero, nan, zero),
+                simd.select_larger(zero, nan, zero, nan),
+            ] {
+                simd.store(&mut out, kept);
+                assert!(out[0].is_nan());
+            }
         }
     }
 
     #[test]
-    fn relu_does_not_hide_a_diverged_network() {
-        Isa::available().into_iter().for_each(|isa| isa.run(ReluOfNan));
+    fn relu_and_maximum_do_not_hide_a_diverged_network() {
+        Isa::available().into_iter().for_each(|isa| isa.run(KeepsNan));
     }
 }

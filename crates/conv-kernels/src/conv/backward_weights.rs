@@ -20,6 +20,9 @@ use crate::{
 };
 
 /// Writes the gradient of the weights, `[out_channels, in_channels, kernel, kernel]`.
+///
+/// # Panics
+/// Where Winograd is asked for and does not apply to the filter.
 pub fn backward_weights(
     isa: Isa,
     conv: &Conv,

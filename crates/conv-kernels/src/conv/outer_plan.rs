@@ -37,7 +37,6 @@ pub(super) struct Plan {
     pub(super) step: usize,
     /// Offset of each tap in copied pixels.
     pub(super) taps: Vec<usize>,
-    out_width: usize,
     /// Copied pixels of a row.
     columns: usize,
     images_per_chunk: usize,
@@ -88,7 +87,6 @@ impl Plan {
             sampling,
             step: column_step,
             taps: (0..filter.kernel * taps_across).map(tap).collect(),
-            out_width: conv.out_width(),
             columns,
             images_per_chunk: (pixels / (conv.out_height() * conv.out_width()))
                 .clamp(1, conv.batch()),
@@ -178,7 +176,7 @@ impl Plan {
     pub(super) fn lines(&self, chunk: &Chunk) -> Lines {
         let row_step = self.conv.filter().stride / self.sampling * self.columns;
         let image_step = self.input_rows(chunk.rows) * self.columns;
-        let (images, rows, pixels) = (chunk.images, chunk.rows, self.out_width);
+        let (images, rows, pixels) = (chunk.images, chunk.rows, self.conv.out_width());
         if (self.step, row_step, image_step) == (1, pixels, rows * pixels) {
             return Lines { images: 1, image_step, rows: 1, row_step, pixels: images * image_step };
         }
@@ -192,7 +190,7 @@ impl Plan {
 
     /// Floats of one gradient panel, `[pixel][lane]`.
     pub(super) fn grad_panel_len(&self) -> usize {
-        self.images_per_chunk * self.rows_per_chunk * self.out_width * self.tile.columns
+        self.images_per_chunk * self.rows_per_chunk * self.conv.out_width() * self.tile.columns
     }
 
     fn tile_len(&self) -> usize {
@@ -272,10 +270,10 @@ impl Plan {
         packed: &mut [f32],
     ) {
         let (channels, lanes) = (self.conv.filter().out_channels, V * S::LANES);
-        let pixels = chunk.rows * self.out_width;
+        let pixels = chunk.rows * self.conv.out_width();
         for image in 0..chunk.images {
             let row = (chunk.first_image + image) * self.conv.out_height() + chunk.first_row;
-            let from = &grad[row * self.out_width * channels..][..pixels * channels];
+            let from = &grad[row * self.conv.out_width() * channels..][..pixels * channels];
             for (panel, to) in panels.clone().zip(packed.chunks_exact_mut(self.grad_panel_len())) {
                 let to = &mut to[image * pixels * lanes..][..pixels * lanes];
                 for (to, from) in to.chunks_exact_mut(lanes).zip(from.chunks_exact(channels)) {

@@ -92,17 +92,21 @@ impl std::fmt::Debug for PackedWeights {
 
 impl PackedWeights {
     /// For [`forward`](super::forward()), from `[out_channels, in_channels, kernel, kernel]`.
+    ///
+    /// # Panics
+    /// Where Winograd is asked for and does not apply to the filter.
     pub fn forward(isa: Isa, filter: &Filter, algorithm: Algorithm, weights: &[f32]) -> Self {
         Self::new(isa, filter, Direction::Forward, algorithm, weights)
     }
 
     /// For [`backward_data`](super::backward_data()), from the same weights.
+    ///
+    /// # Panics
+    /// As [`PackedWeights::forward`].
     pub fn backward_data(isa: Isa, filter: &Filter, algorithm: Algorithm, weights: &[f32]) -> Self {
         Self::new(isa, filter, Direction::BackwardData, algorithm, weights)
     }
 
-    /// # Panics
-    /// Where Winograd does not apply to the filter.
     fn new(
         isa: Isa,
         filter: &Filter,

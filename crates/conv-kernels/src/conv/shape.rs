@@ -9,7 +9,8 @@ pub enum ShapeError {
     Zero(&'static str),
     /// The dilated kernel does not fit into the padded image.
     #[error(
-        "a kernel that covers {extent} pixels does not fit an image of {height}×{width} padded by {padding}"
+        "a kernel that covers {extent} pixels does not fit an image of {height}×{width} \
+         padded by {padding}"
     )]
     #[expect(missing_docs, reason = "the message says what the fields are")]
     TooSmall { extent: usize, height: usize, width: usize, padding: usize },

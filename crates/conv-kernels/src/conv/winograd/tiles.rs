@@ -54,7 +54,7 @@ impl Tiles {
 
     /// Calls `each` with the 36 pixels a tile reads, by row; none outside of the image.
     ///
-    /// An array of them, made first, costs a tenth of a pass.
+    /// An array of them, made first, costs up to a tenth of a pass.
     #[inline(always)]
     pub(super) fn inputs(&self, tile: Tile, mut each: impl FnMut(usize, Option<usize>)) {
         for i in 0..SIDE {
