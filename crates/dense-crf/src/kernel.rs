@@ -1,4 +1,4 @@
-//! The two kernels of the model: what a pixel's features are, and the lattice they live in.
+//! The two kernels of the model: the features of a pixel, and the lattices that filter them.
 
 use crate::{
     error::{Error, Result},
@@ -16,10 +16,8 @@ pub(crate) struct Kernels {
 impl Kernels {
     /// Working memory of the active kernels' lattices, filtering `channels` at a time.
     pub(crate) fn bytes_per_pixel(params: &Params, channels: usize) -> usize {
-        let smoothness = params.active_smoothness();
-        let appearance = params.active_appearance();
-        smoothness.map_or(0, |_| Lattice::<3>::bytes_per_pixel(channels))
-            + appearance.map_or(0, |_| Lattice::<6>::bytes_per_pixel(channels))
+        params.active_smoothness().map_or(0, |_| Lattice::<3>::bytes_per_pixel(channels))
+            + params.active_appearance().map_or(0, |_| Lattice::<6>::bytes_per_pixel(channels))
     }
 
     /// Whether [`Kernels::build`] would succeed on a window.
