@@ -84,9 +84,12 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Where the line runs: east, south, west, north.
+/// The directions of a line: east, south, west, north.
 const STEPS: [[i64; 2]; 4] = [[1, 0], [0, 1], [-1, 0], [0, -1]];
 const EAST: usize = 0;
+/// The pixel on the left of the line that leaves corner `[0, 0]` in each of these directions; on its
+/// right is that of the next direction.
+const LEFT: [[i64; 2]; 4] = [[0, -1], [0, 0], [-1, 0], [-1, -1]];
 
 /// The lines around pixels that touch by side.
 fn trace(rows: &Rows<'_>) -> Polygon {
@@ -118,8 +121,11 @@ fn follow(rows: &Rows<'_>, start: Corner, seen: &mut HashSet<Corner>) -> Ring {
         let turned = loop {
             let [dx, dy] = STEPS[heading];
             place = [place[0] + dx, place[1] + dy];
-            let [left, right] = ahead(place, heading).map(|[x, y]| rows.contains(x, y));
-            match (left, right) {
+            let ahead = |direction: usize| {
+                let [dx, dy] = LEFT[direction % 4];
+                rows.contains(place[0] + dx, place[1] + dy)
+            };
+            match (ahead(heading), ahead(heading + 1)) {
                 (false, true) => {}
                 (true, true) => break (heading + 3) % 4,
                 // Pixels that touch by a corner are kept apart.
@@ -130,16 +136,6 @@ fn follow(rows: &Rows<'_>, start: Corner, seen: &mut HashSet<Corner>) -> Ring {
         if heading == EAST && place == start.map(i64::from) {
             return ring;
         }
-    }
-}
-
-/// The pixels ahead of a corner, to the left and to the right of the line.
-fn ahead([x, y]: [i64; 2], heading: usize) -> [[i64; 2]; 2] {
-    match heading {
-        EAST => [[x, y - 1], [x, y]],
-        1 => [[x, y], [x - 1, y]],
-        2 => [[x - 1, y], [x - 1, y - 1]],
-        _ => [[x - 1, y - 1], [x, y - 1]],
     }
 }
 

@@ -112,6 +112,13 @@ pub(super) fn key() -> String {
     format!("<ul class=\"key\" aria-label=\"Colours of the masks\">\n{entries}</ul>\n")
 }
 
+/// A part of a page under its title, both as markup.
+pub(super) fn section(key: &str, title: &str, content: &str) -> String {
+    format!(
+        "<section aria-labelledby=\"{key}\">\n<h2 id=\"{key}\">{title}</h2>\n{content}</section>\n"
+    )
+}
+
 /// Replaces each `{{name}}` of a template; the inserted text is not searched again.
 pub(super) fn fill(template: &str, part: impl Fn(&str) -> String) -> String {
     let mut page = String::new();

@@ -5,7 +5,7 @@ use super::{
     headline::{Headline, headline},
     spreadsheet,
     table::{
-        Better, Cell, Column, Row, Table, directed,
+        Better, Column, Row, Table, directed,
         markdown::{self, escape},
     },
     warnings::{trivial_sentence, warnings},
@@ -108,6 +108,7 @@ pub(super) fn class_table(report: &Report) -> Table {
     let (lower, higher) = (Some(Better::Lower), Some(Better::Higher));
     let column = |key, heading, better| Column::number(key, heading, 2, better);
     let mut scores: Vec<(Column, Score)> = vec![
+        (Column::number("images", "Images", 0, None), |row| Some(row.images as f64)),
         (column("classification_error", "Error", lower), |row| row.classification_error),
         (column("f1_foreground", "F1⁺", higher), |row| row.f1_foreground),
         (column("f1_background", "F1⁻", higher), |row| row.f1_background),
@@ -118,21 +119,18 @@ pub(super) fn class_table(report: &Report) -> Table {
     ];
     if report.evaluation.scores.localizer_classification_error.is_some() {
         let localizer = column("localizer_classification_error", "Localizer's error", lower);
-        scores.insert(1, (localizer, |row| row.localizer_classification_error));
+        scores.insert(2, (localizer, |row| row.localizer_classification_error));
     }
     let row = |row: &ClassRow| {
-        let images = Cell::from(row.images.to_string());
-        let cells = scores.iter().map(|(_, score)| score(row).into());
-        let cells = std::iter::once(images).chain(cells).collect();
+        let cells = scores.iter().map(|(_, score)| score(row).into()).collect();
         Row { label: row.class.clone(), cells, ..Row::default() }
     };
-    let images = Column::number("images", "Images", 0, None);
     Table {
         key: "classes",
         title: "Classes".to_owned(),
         note: "Percent, mean over the images of a class".to_owned(),
         rows_are: "Class",
-        columns: std::iter::once(images).chain(scores.iter().map(|(c, _)| c.clone())).collect(),
+        columns: scores.iter().map(|(column, _)| column.clone()).collect(),
         rows: report.evaluation.classes.iter().map(row).collect(),
     }
 }

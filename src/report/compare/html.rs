@@ -2,7 +2,7 @@
 
 use super::{Comparison, strips::Strip};
 use crate::report::{
-    html::{fill, key, style},
+    html::{fill, key, section, style},
     svg::{Svg, escape},
     table,
 };
@@ -36,21 +36,18 @@ fn curves(charts: &[Svg]) -> String {
         return String::new();
     }
     let chart = |chart: &Svg| format!("<figure>\n{}</figure>\n", chart.inline());
-    format!(
-        "<section aria-labelledby=\"pr\">\n<h2 id=\"pr\">Precision and recall</h2>\n\
-         <div class=\"figures\">\n{}</div>\n<p class=\"note\">Averaged over images and seeds; the \
-         legend has the area under each curve.</p>\n</section>\n",
+    let content = format!(
+        "<div class=\"figures\">\n{}</div>\n<p class=\"note\">Averaged over images and seeds; the \
+         legend has the area under each curve.</p>\n",
         charts.iter().map(chart).collect::<String>()
-    )
+    );
+    section("pr", "Precision and recall", &content)
 }
 
 fn strips(strips: &[Strip]) -> String {
     if strips.is_empty() {
         return String::new();
     }
-    format!(
-        "<section aria-labelledby=\"strips\">\n<h2 id=\"strips\">Side by side</h2>\n{}{}</section>\n",
-        key(),
-        strips.iter().map(Strip::html).collect::<String>()
-    )
+    let shown = strips.iter().map(Strip::html).collect::<String>();
+    section("strips", "Side by side", &(key() + &shown))
 }

@@ -9,10 +9,8 @@ const HEADER: [&str; 9] =
 /// All tables, a line per cell that has a number.
 pub(in crate::report) fn document(tables: &[Table]) -> String {
     let rows = tables.iter().flat_map(|table| {
-        let cells = table.rows.iter().flat_map(|row| {
-            row.cells.iter().zip(&table.columns).map(move |(cell, column)| (row, cell, column))
-        });
-        cells.filter_map(|(row, cell, column)| {
+        let cells = table.rows.iter().flat_map(|row| table.cells(row).map(move |cell| (row, cell)));
+        cells.filter_map(|(row, (cell, column))| {
             let value = cell.number()?;
             Some([
                 table.key.to_owned(),

@@ -1,7 +1,7 @@
 //! Tables for pages.
 
 use super::{Cell, Column, Marks, Table, directed};
-use crate::report::svg::escape;
+use crate::report::{html, svg::escape};
 
 const MARKS: Marks =
     Marks { best: ("<b>", "</b>"), change: ("<sup>+</sup>", "<sup>−</sup>"), deviation: "±" };
@@ -41,10 +41,5 @@ pub(in crate::report) fn table(table: &Table) -> String {
 
 /// The table under its title.
 pub(in crate::report) fn section(shown: &Table) -> String {
-    let key = shown.key;
-    format!(
-        "<section aria-labelledby=\"{key}\">\n<h2 id=\"{key}\">{}</h2>\n{}</section>\n",
-        escape(&shown.title),
-        table(shown)
-    )
+    html::section(shown.key, &escape(&shown.title), &table(shown))
 }
