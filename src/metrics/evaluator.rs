@@ -55,7 +55,7 @@ pub struct Evaluation {
     pub box_accuracy: Option<BoxAccuracyCurve>,
 }
 
-/// A score of an image, if it has that.
+/// Reads a score from the row of an image, if there is one.
 type Value = fn(&ImageRow) -> Option<f64>;
 
 impl Evaluator {

@@ -157,7 +157,7 @@ impl Table {
             Some(if better == Better::Lower { -rounded } else { rounded })
         };
         let best = self.rows.iter().filter_map(shown).max();
-        // The only value of a column is better than none.
+        // A value that is alone in its column is not called the best.
         if self.rows.iter().filter_map(shown).count() > 1 {
             for row in &mut self.rows {
                 row.cells[index].best = shown(row) == best;
