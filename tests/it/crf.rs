@@ -139,6 +139,17 @@ fn what_does_not_fit_is_refused_with_both_sides_named() {
 }
 
 #[test]
+fn neither_the_image_nor_the_mask_is_replaced() {
+    let workshop = Workshop::new();
+    for out in ["image.png", "mask.png", "./mask.png"] {
+        let before = fs::read(workshop.path(out)).unwrap();
+        let message = failure(&workshop.crf(&["image.png", "mask.png", "-o", out]));
+        assert!(message.contains(out) && message.contains("another `--out`"), "{message}");
+        assert_eq!(fs::read(workshop.path(out)).unwrap(), before);
+    }
+}
+
+#[test]
 fn a_mask_of_labels_is_taken_at_its_word_but_not_silently() {
     let workshop = Workshop::new();
     GrayImage::from_fn(48, 32, |x, _| Luma([u8::from(x > 24)]))

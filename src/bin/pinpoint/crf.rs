@@ -123,6 +123,16 @@ impl Crf {
     pub(crate) fn run(self, ui: &mut Ui) -> anyhow::Result<ExitCode> {
         let Self { image, mask, out, preset, soft, parameters, max_megapixels, threads } = self;
         let encode = encoder(&out, soft)?;
+        for input in [&image, &mask] {
+            // Names may differ; what does not exist yet is no input.
+            if out.canonicalize().is_ok_and(|out| input.canonicalize().is_ok_and(|it| it == out)) {
+                bail!(
+                    "`{}` is what the mask is made from and is not replaced\nhint: give another \
+                     `--out`",
+                    out.display()
+                );
+            }
+        }
         use_threads(threads)?;
         let pixels = read_rgb(&image, max_megapixels)?;
         let map = read_map(&mask, max_megapixels)?;
