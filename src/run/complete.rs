@@ -8,6 +8,7 @@ use super::{BEST, CONFIG, RunDir};
 use crate::{
     error::{Error, Result},
     model::weights,
+    regular,
 };
 
 impl RunDir {
@@ -21,6 +22,17 @@ impl RunDir {
         }
         let missing = [CONFIG, BEST].into_iter().filter(|part| !root.join(part).is_file());
         let missing: Vec<String> = missing.map(|part| format!("`{part}`")).collect();
+        if missing.len() == 2 {
+            let runs = regular::entries(root).unwrap_or_default();
+            let inside = runs.iter().find(|folder| Self::exists(folder));
+            let inside = inside.map(|run| format!(", such as `{}`", run.display()));
+            let remedy = "give the directory that `pinpoint train --out` wrote".to_owned();
+            return Err(Error::run(
+                root,
+                format!("it is no run, as there is neither {}", missing.join(" nor ")),
+                &(remedy + &inside.unwrap_or_default()),
+            ));
+        }
         if !missing.is_empty() {
             return Err(Error::run(
                 root,
@@ -68,7 +80,15 @@ mod tests {
     fn everything_that_is_missing_is_told_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let message = RunDir::open(folder.path()).unwrap_err().to_string();
-        assert!(message.contains("`config.toml` and `weights/best.safetensors`"), "{message}");
+        assert!(message.contains("`config.toml` nor `weights/best.safetensors`"), "{message}");
+        assert!(message.contains("no run") && !message.contains("such as"), "{message}");
+        let inside = folder.path().join("run");
+        fs::create_dir(&inside).unwrap();
+        fs::write(inside.join("config.toml"), "").unwrap();
+        let message = RunDir::open(folder.path()).unwrap_err().to_string();
+        assert!(message.contains(&format!("such as `{}`", inside.display())), "{message}");
+        let message = RunDir::open(&inside).unwrap_err().to_string();
+        assert!(message.contains("incomplete, without `weights/best.safetensors`"), "{message}");
         let message = RunDir::open(&folder.path().join("gone")).unwrap_err().to_string();
         assert!(message.contains("no such run"), "{message}");
     }

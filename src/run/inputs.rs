@@ -8,12 +8,13 @@ use std::{
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{INPUTS, RunDir};
+use super::{INPUTS, Position, RunDir, write_atomically};
 use crate::{
     config::DataConfig,
     data::{Dataset, Layout, Sample},
     digest::Digest,
     error::{Error, Result},
+    model::weights,
     regular,
 };
 
@@ -183,6 +184,7 @@ impl RunDir {
     /// was started with.
     ///
     /// A run whose checkpoint exists needs no weight file; if one is given, it must be the same.
+    /// Images may be mended, or others, as long as nothing was learned from them.
     pub fn require_inputs(
         &self,
         dataset: &Dataset,
@@ -195,13 +197,14 @@ impl RunDir {
         };
         let now = Inputs::of(dataset, masks_of, weights, before.images.every_byte)?;
         let refuse = |problem: &str, remedy| Err(Error::run(&self.root, problem, remedy));
-        if now.images != before.images {
+        let has_learned = self.has_learned();
+        if has_learned && now.images != before.images {
             return refuse(
                 "the images have changed since the run was started: same names, other content",
                 "put the old images back, or start a new run in another `--out`",
             );
         }
-        if before.masks.is_some() && now.masks != before.masks {
+        if has_learned && before.masks.is_some() && now.masks != before.masks {
             return refuse(
                 "the masks that it learns from have changed since the run was started",
                 "put the old masks back, or start a new run in another `--out`",
@@ -223,8 +226,22 @@ impl RunDir {
                 ),
                 "resume with the `--weights` it was started from",
             ),
-            _ => Ok(before),
+            _ if has_learned => Ok(before),
+            _ => Ok(Inputs { images: now.images, masks: now.masks, ..before }),
         }
+    }
+
+    /// Whether the checkpoint is of more than the start; what is wrong with it is told when it is
+    /// read.
+    fn has_learned(&self) -> bool {
+        let position = weights::read_note::<Position>(&self.checkpoint());
+        position.is_ok_and(|position| !position.is_start())
+    }
+
+    /// Records what the run is started from.
+    pub(super) fn write_inputs(&self, inputs: &Inputs) -> Result<()> {
+        let text = serde_json::to_vec_pretty(inputs).expect("inputs are plain data");
+        write_atomically(&self.root.join(INPUTS), &text)
     }
 }
 

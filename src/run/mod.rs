@@ -101,6 +101,12 @@ impl RunDir {
     /// To be called after everything that could fail.
     pub fn begin(&self, config: &Config, inputs: Option<&Inputs>) -> Result<()> {
         if self.lock.get().is_some() {
+            let before = self.inputs()?;
+            if let (Some(before), Some(now)) = (before, inputs)
+                && (before.images != now.images || before.masks != now.masks)
+            {
+                self.write_inputs(now)?;
+            }
             // Going on for more epochs than planned is all that may have changed.
             return if self.config()? == *config { Ok(()) } else { self.write_config(config) };
         }
@@ -108,8 +114,7 @@ impl RunDir {
         // Another process may have started a run here meanwhile.
         self.require_vacant()?;
         if let Some(inputs) = inputs {
-            let text = serde_json::to_vec_pretty(inputs).expect("inputs are plain data");
-            write_atomically(&self.root.join(INPUTS), &text)?;
+            self.write_inputs(inputs)?;
         }
         self.write_config(config)?;
         let around = self.root.parent().filter(|around| !around.as_os_str().is_empty());

@@ -69,6 +69,11 @@ pub struct Position {
 }
 
 impl Position {
+    /// Whether no step was made yet.
+    pub fn is_start(&self) -> bool {
+        (self.epoch, self.step) == (0, 0)
+    }
+
     /// Where a training on a dataset starts, by several processes if so many are given.
     pub fn start(dataset: &Dataset, ranks: Option<usize>) -> Self {
         let mut digest = Digest::default();

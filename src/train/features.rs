@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::{eval_images, probe::open_backbone};
 use crate::{
     config::{ClassView, Config, ProbeConfig, Stage},
-    data::{Sample, loader::EvalImage},
+    data::{Sample, loader::EvalImage, preprocess::check_smallest},
     error::{Error, Result},
     method::probe::{ImageCells, ImageFeatures, StageMap, StageMaps, backbone},
     model::{
@@ -253,6 +253,7 @@ pub(super) fn features_of(
     path: &Path,
 ) -> Result<ImageFeatures> {
     let EvalImage { input, geometry, .. } = image;
+    check_smallest(path, geometry.original)?;
     let maps = StageMaps::of(backbone, input, geometry.padded.rows_columns(), config, device);
     let features = ImageFeatures::of(&maps, cells, config).ok_or_else(|| {
         let problem = "the features of the image are no numbers, or too large to be kept";

@@ -127,6 +127,10 @@ pub(super) fn require_same_samples(
     start: &Position,
     observer: &mut dyn Observer,
 ) -> Result<()> {
+    if saved.is_start() {
+        // Nothing was learned from the samples that it was started with.
+        saved.samples.clone_from(&start.samples);
+    }
     if saved.samples.is_none() {
         observer.observe(&Event::Note(
             "the checkpoint is of an older version: whether names, classes and splits of its \

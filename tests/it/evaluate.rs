@@ -197,7 +197,7 @@ fn a_run_that_is_incomplete_or_newer_says_so() {
     let workshop = Workshop::new();
     fs::create_dir(workshop.run_dir("empty")).unwrap();
     let message = failure(&evaluate(&workshop, &["empty"]));
-    assert!(message.contains("`config.toml` and `weights/best.safetensors`"), "{message}");
+    assert!(message.contains("`config.toml` nor `weights/best.safetensors`"), "{message}");
     assert!(message.contains("hint:"), "{message}");
 
     assert!(workshop.train("run", &[]).status.success());

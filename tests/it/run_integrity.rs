@@ -239,6 +239,26 @@ fn images_that_were_replaced_are_noticed_when_a_run_is_resumed() {
 }
 
 #[test]
+fn a_probe_that_failed_on_an_image_goes_on_once_it_is_mended() {
+    let workshop = Workshop::new();
+    let image = images_of(&workshop.run_dir("data/train")).pop().unwrap();
+    let whole = fs::read(&image).unwrap();
+    fs::write(&image, &whole[..whole.len() / 2]).unwrap();
+    let message = failure(&workshop.train("run", &["--method", "probe"]));
+    assert!(message.contains(image.file_name().unwrap().to_str().unwrap()), "{message}");
+    fs::write(&image, &whole).unwrap();
+    for (run, more) in
+        [("run", &["--method", "probe", "--resume"][..]), ("other", &["--method", "probe"])]
+    {
+        let output = workshop.train(run, more);
+        assert!(output.status.success(), "{output:?}");
+    }
+    assert_eq!(weights(&workshop.run_dir("run")), weights(&workshop.run_dir("other")));
+    let inputs = |run: &str| fs::read(workshop.run_dir(run).join("inputs.json")).unwrap();
+    assert_eq!(inputs("run"), inputs("other"));
+}
+
+#[test]
 fn masks_are_inputs_of_who_learns_from_them_and_of_nobody_else() {
     for (method, learns_from_masks) in [("unet", true), ("cam-avg", false)] {
         let workshop = Workshop::new();

@@ -9,6 +9,7 @@ use std::{
 };
 
 use assert_cmd::cargo::CommandCargoExt as _;
+use image::RgbImage;
 use pinpoint::{
     Config, TrainRequest,
     config::{Backbone, Fill},
@@ -358,6 +359,18 @@ fn a_frozen_backbone_stays_as_it_is_until_its_epoch_comes() {
     let config = |run: &str| workshop.run_dir(run).join("config.toml");
     fs::copy(config("thawed"), config("cut")).unwrap();
     assert_eq!(train("cut", "3", "1", &["--resume"]), thawed);
+}
+
+#[test]
+fn images_too_small_to_learn_from_are_refused() {
+    let workshop = Workshop::new();
+    let class = fs::read_dir(workshop.run_dir("data/train")).unwrap().next().unwrap().unwrap();
+    let image = fs::read_dir(class.path()).unwrap().next().unwrap().unwrap().path();
+    RgbImage::new(40, 31).save(&image).unwrap();
+    for method in ["probe", "cam-avg"] {
+        let message = failure(&workshop.train(method, &["--method", method]));
+        assert!(message.contains("only 40×31") && message.contains("at least 32"), "{message}");
+    }
 }
 
 /// Wants to stop as soon as it is asked.

@@ -16,7 +16,7 @@ use crate::{
     data::{
         Dataset, Sample,
         augment::{Variation, check_crop},
-        preprocess::{Normalizer, Planes, Size, rescale, working_size},
+        preprocess::{Normalizer, Planes, Size, check_smallest, rescale, working_size},
     },
     error::Result,
     ordered::OrderedJobs,
@@ -172,6 +172,7 @@ impl Source {
     fn decode(&self, path: &Path) -> Result<RgbImage> {
         let Config { preprocess, data, .. } = &self.config;
         let image = read_to_enlarge(path, preprocess, data.max_megapixels)?;
+        check_smallest(path, Size::of(&image))?;
         let wanted = working_size(Size::of(&image), preprocess);
         Ok(rescale(&image, wanted).unwrap_or(image))
     }

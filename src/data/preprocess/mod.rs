@@ -18,7 +18,9 @@ mod resize;
 pub use geometry::{EvalGeometry, InputView, Window};
 pub(crate) use planes::reflected_run;
 pub use planes::{Normalizer, Planes};
-pub use resize::{check_upscaled, rescale, resize_align_corners, working_size};
+pub use resize::{
+    MIN_SIDE, check_smallest, check_upscaled, rescale, resize_align_corners, working_size,
+};
 
 /// Width and height in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -48,6 +48,20 @@ pub fn rescale(image: &RgbImage, wanted: Size) -> Option<RgbImage> {
     (wanted != Size::of(image)).then(|| resample(image, wanted))
 }
 
+/// Least side of an image to learn from, in pixels: less is smaller than a cell of the last feature
+/// map.
+pub const MIN_SIDE: u32 = 32;
+
+/// Refuses an image to learn from with a side below [`MIN_SIDE`].
+pub fn check_smallest(path: &Path, Size { width, height }: Size) -> Result<()> {
+    if width.min(height) >= MIN_SIDE {
+        return Ok(());
+    }
+    let problem = format!("image is only {width}×{height} pixels");
+    let remedy = format!("replace it by one of at least {MIN_SIDE} pixels on each side");
+    Err(Error::image(path, problem, &remedy))
+}
+
 /// Refuses an image that enlarging would blow up beyond the decoding limit.
 ///
 /// A 1×20,000 strip is small as a file, but 500 pixels wide it would fill the memory.
