@@ -77,9 +77,13 @@ registry! { $
 /// The error for a name that is not one of a method.
 pub(crate) fn unknown(name: &str) -> Error {
     let known: Vec<String> = NAMES.iter().map(|name| format!("`{name}`")).collect();
+    let letters = |name: &str| name.replace(['-', '_', ' '], "").to_lowercase();
+    let meant = NAMES.iter().find(|known| letters(known) == letters(name));
+    let meant = meant.map(|known| format!("; did you mean `{known}`?"));
     Error::Setting(vec![format!(
-        "`method` is `{name}`, which cannot be trained; there are {}",
-        known.join(", ")
+        "`method` is `{name}`, which cannot be trained; there are {}{}",
+        known.join(", "),
+        meant.unwrap_or_default()
     )])
 }
 

@@ -189,7 +189,14 @@ impl Evaluating<'_> {
         for split in [self.split, tuned_on] {
             if dataset.split(split).is_empty() {
                 let problem = format!("there is no `{split}` split");
-                return Err(Error::data(&self.data.path, problem, "see `pinpoint data check`"));
+                let remedy = match split {
+                    Split::Test => {
+                        "put test images in a split of their own, such as `test/CLASS/`, \
+                                    or name other images by `--data` or `--split`"
+                    }
+                    Split::Train | Split::Valid => "see `pinpoint data check`",
+                };
+                return Err(Error::data(&self.data.path, problem, remedy));
             }
         }
         Ok(dataset)

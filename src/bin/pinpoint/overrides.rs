@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use pinpoint::{
     config::{Config, Experiment},
     method,
@@ -46,6 +46,20 @@ pub(crate) struct Overrides {
 }
 
 impl Overrides {
+    /// What is asked for, as it was written and by the section of settings that it is in.
+    pub(crate) fn asked(&self) -> Vec<(String, String)> {
+        let key =
+            |change: &String| change.split_once('=').map_or("", |(key, _)| key).trim().to_owned();
+        let section = |key: String| (key.clone(), key.split('.').next().unwrap_or("").to_owned());
+        let flags = [
+            self.epochs.map(|_| ("--epochs", "train")),
+            self.erase_rounds.map(|_| ("--erase-rounds", "erase")),
+        ];
+        let flags = flags.into_iter().flatten();
+        let flags = flags.map(|(flag, section)| (flag.to_owned(), section.to_owned()));
+        self.changes.iter().map(key).map(section).chain(flags).collect()
+    }
+
     /// The merged settings, checked: over those of a `resumed` run unless others are named, and
     /// where nobody says otherwise, following the weights that training starts from.
     pub(crate) fn settings(
@@ -67,6 +81,16 @@ impl Overrides {
         config.check()?;
         Ok(config)
     }
+}
+
+/// What was [asked](Overrides::asked) for and has no effect on a method.
+pub(crate) fn without_effect(asked: &[(String, String)], method: &str) -> Vec<String> {
+    let unused = |section: &str| match method {
+        "probe" => NOT_OF_A_PROBE.contains(&section),
+        _ => section == "probe",
+    };
+    let asked = asked.iter().filter(|(_, section)| unused(section));
+    asked.map(|(written, _)| format!("`{written}`")).collect()
 }
 
 /// The settings of a file's row, or of a method as it was published.
@@ -117,8 +141,39 @@ pub(crate) fn changed(base: Config, changes: &[String]) -> anyhow::Result<Config
         set(&mut table, key.trim(), parse(value.trim()))
             .with_context(|| format!("cannot apply `--set {change}`"))?;
     }
-    Config::from_table(table).context("`--set` gives a setting that does not exist")
+    Config::from_table(table).map_err(|error| refused(&base, changes, &error.to_string()))
 }
+
+/// The error for changes that settings refuse.
+fn refused(base: &Config, changes: &[String], reason: &str) -> anyhow::Error {
+    let reason = reason.trim_end();
+    if !reason.contains("unknown field") {
+        return anyhow!("`--set` gives a setting a value that it cannot have: {reason}");
+    }
+    let table = Table::try_from(base).unwrap_or_default();
+    let sections = table.iter().filter_map(|(name, section)| Some((name, section.as_table()?)));
+    let meant = sections.into_iter().find_map(|(section, settings)| {
+        let wrong = changes.iter().filter_map(|change| change.split_once('='));
+        let named = wrong.map(|(key, _)| key.trim()).find(|key| settings.contains_key(*key))?;
+        Some(format!("\nhint: did you mean `{section}.{named}`?"))
+    });
+    let hint = meant.unwrap_or_else(|| "\nhint: docs/settings.md has them all".to_owned());
+    anyhow!("`--set` gives a setting that does not exist: {reason}{hint}")
+}
+
+/// Sections of settings that only methods other than the probe have use for.
+const NOT_OF_A_PROBE: [&str; 10] = [
+    "augment",
+    "deep_mil",
+    "erase",
+    "grad_cam",
+    "loss",
+    "mask",
+    "optimizer",
+    "pool",
+    "train",
+    "unet",
+];
 
 /// A TOML value; what is none is taken as text, so that quotes may be left out.
 fn parse(text: &str) -> Value {
@@ -158,6 +213,26 @@ mod tests {
         let config = with(&["model.backbone=resnet18", "pool.top=1"]).unwrap();
         assert_eq!(config.model.backbone, pinpoint::config::Backbone::Resnet18);
         assert_eq!(config.pool.top, pinpoint::config::Cells::Count(1));
+    }
+
+    #[test]
+    fn what_a_method_has_no_use_for_is_told() {
+        let flags = Overrides {
+            changes: vec!["erase.rounds=3".to_owned(), "probe.generations=1".to_owned()],
+            epochs: Some(5),
+            ..Overrides::default()
+        };
+        assert_eq!(without_effect(&flags.asked(), "probe"), ["`erase.rounds`", "`--epochs`"]);
+        assert_eq!(without_effect(&flags.asked(), "minmax"), ["`probe.generations`"]);
+    }
+
+    #[test]
+    fn what_was_meant_is_guessed_and_wrong_values_are_told_from_wrong_names() {
+        let message = format!("{:#}", with(&["learning_rate=3"]).unwrap_err());
+        assert!(message.contains("did you mean `optimizer.learning_rate`?"), "{message}");
+        let message = format!("{:#}", with(&["erase.rounds=five"]).unwrap_err());
+        assert!(message.contains("a value that it cannot have"), "{message}");
+        assert!(message.contains("erase.rounds") && !message.ends_with('\n'), "{message}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
     event_file::EventFile,
     interrupt,
     machine::use_threads,
-    overrides::Overrides,
+    overrides::{Overrides, without_effect},
     processes::{Processes, agree},
     ui::Ui,
     watch, weight_files,
@@ -66,7 +66,7 @@ impl Train {
         if !ranks.is_first() {
             ui.silence();
         }
-        let tensorboard = self.tensorboard;
+        let (tensorboard, asked) = (self.tensorboard, self.overrides.asked());
         let prepare = || {
             let threads = Some(use_threads(self.threads)?);
             let request = TrainRequest { threads, ranks: *ranks, ..self.request()? };
@@ -75,6 +75,14 @@ impl Train {
         };
         let request = agree(ranks, prepare())?;
         weight_files::warn_of(request.weights.as_deref(), &request.config, ui);
+        let method = &request.config.method;
+        let unused = without_effect(&asked, method);
+        if !unused.is_empty() {
+            ui.warn(&format!(
+                "{} would change nothing for `{method}`: is another `--method` meant?",
+                unused.join(", ")
+            ));
+        }
         if tensorboard && request.config.method == "probe" {
             ui.warn("a probe has no epochs, so that `--tensorboard` has nothing to show");
         }
