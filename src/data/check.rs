@@ -8,18 +8,17 @@ use std::{
     path::Path,
 };
 
+use ::image::DynamicImage;
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::{
     Dataset, Layout, MaskRule, Sample, Split, image, mask,
+    preprocess::MIN_SIDE,
     problem::{self, Problem, ProblemGroup, ProblemKind},
     split::FoldPlan,
 };
 use crate::{digest::Digest, error::Error};
-
-/// Images with a shorter side are smaller than a cell of the last feature map.
-const MIN_SIDE: u32 = 32;
 
 /// The result of decoding a dataset.
 #[derive(Debug)]
@@ -66,6 +65,8 @@ struct Decoded<'a> {
     foreground: Option<f64>,
     /// Equal for equal pixels.
     fingerprint: Option<String>,
+    /// Whether it has 16 bits, of which the upper two are unused.
+    is_dim: bool,
     problems: Vec<Problem>,
 }
 
@@ -91,6 +92,19 @@ pub fn inspect(dataset: &Dataset, max_megapixels: u32, progress: impl Fn() + Syn
         problems.extend(found.iter().filter(is_meant).cloned());
     }
     problems.extend(repeated_images(&samples));
+    let dim: Vec<&Path> = samples
+        .iter()
+        .filter(|decoded| decoded.is_dim)
+        .map(|decoded| decoded.sample.image.as_path())
+        .collect();
+    let dim_note = dim.first().map(|first| {
+        format!(
+            "{} of the images have 16 bits and use less than a quarter of their range, such as \
+             `{}`: they are seen nearly black, so scale their values (of 12 bits, by 16)",
+            dim.len(),
+            first.display()
+        )
+    });
     let note = |label: &usize| {
         format!(
             "the masks of class `{}` are all empty, as of images without an object: a map that \
@@ -102,7 +116,16 @@ pub fn inspect(dataset: &Dataset, max_megapixels: u32, progress: impl Fn() + Syn
         sizes: samples.iter().filter_map(|decoded| decoded.size).collect(),
         foreground: samples.iter().filter_map(|decoded| decoded.foreground).collect(),
         problems,
-        notes: objectless.iter().map(note).collect(),
+        notes: objectless.iter().map(note).chain(dim_note).collect(),
+    }
+}
+
+/// The highest value of an image of 16 bits without transparency.
+fn highest_of_16_bits(image: &DynamicImage) -> Option<u16> {
+    match image {
+        DynamicImage::ImageLuma16(grey) => grey.as_raw().iter().copied().max(),
+        DynamicImage::ImageRgb16(colours) => colours.as_raw().iter().copied().max(),
+        _ => None,
     }
 }
 
@@ -123,9 +146,9 @@ fn classes_without_object(samples: &[Decoded<'_>]) -> BTreeSet<usize> {
 
 impl<'a> Decoded<'a> {
     fn read(split: Split, sample: &'a Sample, rule: MaskRule, max_megapixels: u32) -> Self {
-        let (size, foreground, fingerprint) = (None, None, None);
+        let (size, foreground, fingerprint, is_dim) = (None, None, None, false);
         let mut decoded =
-            Self { split, sample, size, foreground, fingerprint, problems: Vec::new() };
+            Self { split, sample, size, foreground, fingerprint, is_dim, problems: Vec::new() };
         let outcome = decoded
             .read_image(max_megapixels)
             .and_then(|size| decoded.read_mask(rule, size, max_megapixels));
@@ -142,7 +165,9 @@ impl<'a> Decoded<'a> {
                 format!("image is {width}×{height}, over the limit of {max_megapixels} megapixels");
             return Err(Problem::of_file(ProblemKind::ImageTooLarge, path, text));
         }
-        let pixels = image::read_rgb(path, max_megapixels).map_err(unreadable)?;
+        let image = image::read(path, max_megapixels).map_err(unreadable)?;
+        self.is_dim = highest_of_16_bits(&image).is_some_and(|highest| highest < 1 << 14);
+        let pixels = image.into_rgb8();
         if width.min(height) < MIN_SIDE {
             let text = format!("image is only {width}×{height}");
             self.problems.push(Problem::of_file(ProblemKind::ImageTooSmall, path, text));
@@ -234,9 +259,16 @@ impl Inspection {
         let splits = Split::ALL.map(summary).into_iter().filter(|(_, split)| split.images > 0);
         let mut notes = [&dataset.notes[..], &self.notes[..]].concat();
         notes.extend(without_validation(dataset));
+        notes.extend(without_test(dataset));
         let problems = problem::group(&self.problems);
         Summary { layout: dataset.layout, splits: splits.collect(), problems, notes }
     }
+}
+
+/// A note on what cannot be done without a test split.
+fn without_test(dataset: &Dataset) -> Option<String> {
+    (!dataset.train.is_empty() && dataset.test.is_empty())
+        .then(|| "no `test` split: there is nothing to evaluate a run on yet".to_owned())
 }
 
 /// A note on what training does without a validation split.

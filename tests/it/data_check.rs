@@ -6,7 +6,7 @@ use std::{
 };
 
 use assert_cmd::Command;
-use image::{GrayImage, Luma, Rgb, RgbImage};
+use image::{GrayImage, ImageBuffer, Luma, Rgb, RgbImage};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -51,6 +51,18 @@ fn sound() -> TempDir {
         write_mask(&folder, &format!("masks/{name}.png"), 40);
     }
     folder
+}
+
+#[test]
+fn values_of_12_bits_in_files_of_16_are_told() {
+    let folder = sound();
+    for (name, highest) in [("train/cat/12", 4095_u16), ("train/dog/16", 60_000)] {
+        let image = ImageBuffer::from_fn(40, 36, |x, _| Luma([highest / 40 * x as u16]));
+        image.save(place(&folder, &format!("{name}.png"))).unwrap();
+    }
+    let (code, stdout, _) = check(folder.path(), &[]);
+    let told = "1 of the images have 16 bits and use less than a quarter of their range";
+    assert!(code == 0 && stdout.contains(told) && stdout.contains("12.png"), "{stdout}");
 }
 
 #[test]
