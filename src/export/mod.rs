@@ -122,6 +122,7 @@ fn notes(config: &Config, note: &WeightsNote) -> Vec<(&'static str, String)> {
         ("upscale_short_side", preprocess.upscale_short_side.to_string()),
         ("shrink_short_side", preprocess.shrink_short_side.to_string()),
         ("size_multiple", preprocess.eval_multiple.to_string()),
+        ("padding", "reflect without repeating the edge, half before and half after".to_owned()),
         ("settings", toml::to_string(config).expect("settings are plain data")),
     ]
 }

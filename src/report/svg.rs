@@ -95,7 +95,9 @@ impl Svg {
     /// The drawing as a file of its own.
     pub(super) fn document(&self) -> String {
         let background = "<rect class=\"card\" width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
-        self.tagged(&format!("<style>\n{COLOURS}{CHART_STYLE}</style>\n{background}"))
+        // Programs that know style sheets and no variables pass over what is in `@supports`.
+        let style = format!("{COLOURS}@supports (color: var(--ink)) {{\n{CHART_STYLE}}}\n");
+        self.tagged(&format!("<style>\n{style}</style>\n{background}"))
     }
 
     /// The drawing as a part of a page that has [`COLOURS`] and [`CHART_STYLE`].
