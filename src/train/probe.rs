@@ -269,13 +269,23 @@ impl FeatureSource<'_> {
                 features_of(backbone, image, plan.cells, probe, &task.device, path)
             }),
         };
+        let (mut done, total) = (0, samples.len() - first);
+        if total > 0 {
+            observer.observe(&Event::Working { what, done, total });
+        }
+        let mut take = |features: Result<ImageFeatures>, observer: &mut dyn Observer| {
+            give(features?);
+            done += 1;
+            if done < total {
+                observer.observe(&Event::Working { what, done, total });
+            }
+            Ok(())
+        };
         OrderedJobs::scoped(at_a_time, at_a_time, &features, |queue| {
             for index in first..samples.len() {
                 if observer.wants_to_stop() {
                     return Ok(false);
                 }
-                let (done, total) = (index - first, samples.len() - first);
-                observer.observe(&Event::Working { what, done, total });
                 let image = match stored {
                     Some(_) => None,
                     None => match images.next_unless(|| observer.wants_to_stop()) {
@@ -285,10 +295,10 @@ impl FeatureSource<'_> {
                 };
                 queue.push((index, image));
                 while let Some(features) = queue.ready() {
-                    give(features?);
+                    take(features, observer)?;
                 }
             }
-            queue.try_for_each(|features| features.map(&mut give))?;
+            queue.try_for_each(|features| take(features, observer))?;
             Ok(true)
         })
     }

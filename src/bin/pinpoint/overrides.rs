@@ -48,16 +48,15 @@ pub(crate) struct Overrides {
 impl Overrides {
     /// What is asked for, as it was written and by the section of settings that it is in.
     pub(crate) fn asked(&self) -> Vec<(String, String)> {
-        let key =
-            |change: &String| change.split_once('=').map_or("", |(key, _)| key).trim().to_owned();
-        let section = |key: String| (key.clone(), key.split('.').next().unwrap_or("").to_owned());
+        let keys = self.changes.iter().filter_map(|change| Some(change.split_once('=')?.0.trim()));
+        let changes = keys.map(|key| (key, key.split('.').next().unwrap_or(key)));
         let flags = [
-            self.epochs.map(|_| ("--epochs", "train")),
-            self.erase_rounds.map(|_| ("--erase-rounds", "erase")),
+            (self.epochs, ("--epochs", "train")),
+            (self.erase_rounds, ("--erase-rounds", "erase")),
         ];
-        let flags = flags.into_iter().flatten();
-        let flags = flags.map(|(flag, section)| (flag.to_owned(), section.to_owned()));
-        self.changes.iter().map(key).map(section).chain(flags).collect()
+        let flags = flags.into_iter().filter_map(|(flag, asked)| flag.map(|_| asked));
+        let owned = |(written, section): (&str, &str)| (written.to_owned(), section.to_owned());
+        changes.chain(flags).map(owned).collect()
     }
 
     /// The merged settings, checked: over those of a `resumed` run unless others are named, and

@@ -31,7 +31,7 @@ const METADATA_KEY: &str = "pinpoint";
 /// Bytes read from a file at a time: small enough to stay in cache, and whole numbers of any kind.
 const BLOCK: usize = 64 * 1024;
 
-/// What [`write`] wrote, read back.
+/// What [`write()`] wrote, read back.
 #[derive(Debug)]
 pub struct Noted<T> {
     /// The tensors.
@@ -42,14 +42,14 @@ pub struct Noted<T> {
     pub verified: bool,
 }
 
-/// Reads the tensors of a safetensors file, and what [`write`] noted beside them.
+/// Reads the tensors of a safetensors file, and what [`write()`] noted beside them.
 pub fn read_with_note<T: DeserializeOwned>(path: &Path) -> Result<Noted<T>> {
     let file = SafetensorsFile::open(path)?;
     let note = from_note(path, file.note.clone())?;
     Ok(Noted { arrays: file.arrays()?, note, verified: file.checksums.is_some() })
 }
 
-/// Reads what [`write`] noted, unverified and without the tensors.
+/// Reads what [`write()`] noted, unverified and without the tensors.
 ///
 /// A file of a newer version may keep its checksums in another way, and still tells its version.
 pub fn read_note<T: DeserializeOwned>(path: &Path) -> Result<T> {
@@ -64,7 +64,7 @@ fn from_note<T: DeserializeOwned>(path: &Path, note: Option<Value>) -> Result<T>
     serde_json::from_value(note).map_err(|error| broken(path, &error))
 }
 
-/// Reads some tensors of a file that [`write`] wrote, and no others.
+/// Reads some tensors of a file that [`write()`] wrote, and no others.
 pub(crate) fn read_some(path: &Path, names: &[String]) -> Result<Vec<Array>> {
     let file = SafetensorsFile::open(path)?;
     let mut open = regular::open(path).map_err(Error::file("read", path))?;
