@@ -269,16 +269,17 @@ impl FeatureSource<'_> {
                 features_of(backbone, image, plan.cells, probe, &task.device, path)
             }),
         };
-        let (mut done, total) = (0, samples.len() - first);
-        if total > 0 {
-            observer.observe(&Event::Working { what, done, total });
-        }
-        let mut take = |features: Result<ImageFeatures>, observer: &mut dyn Observer| {
-            give(features?);
-            done += 1;
-            if done < total {
+        let total = samples.len() - first;
+        let mut counts = 0..total;
+        let mut tell = |observer: &mut dyn Observer| {
+            if let Some(done) = counts.next() {
                 observer.observe(&Event::Working { what, done, total });
             }
+        };
+        tell(observer);
+        let mut take = |features: Result<ImageFeatures>, observer: &mut dyn Observer| {
+            give(features?);
+            tell(observer);
             Ok(())
         };
         OrderedJobs::scoped(at_a_time, at_a_time, &features, |queue| {

@@ -191,8 +191,8 @@ impl Evaluating<'_> {
                 let problem = format!("there is no `{split}` split");
                 let remedy = match split {
                     Split::Test => {
-                        "put test images in a split of their own, such as `test/CLASS/`, \
-                                    or name other images by `--data` or `--split`"
+                        "put test images in a split of their own, such as `test/CLASS/`, or name \
+                         other images by `--data` or `--split`"
                     }
                     Split::Train | Split::Valid => "see `pinpoint data check`",
                 };
