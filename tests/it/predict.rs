@@ -179,6 +179,20 @@ fn predictions_among_the_images_of_a_dataset_come_with_a_warning() {
 }
 
 #[test]
+fn a_file_where_masks_are_to_be_written_is_told_once() {
+    let workshop = Workshop::new();
+    fs::write(workshop.path("taken"), "theirs").unwrap();
+    workshop.image("one.png", 40, 40);
+    workshop.image("two.png", 40, 40);
+    let output = workshop.predict(&["one.png", "two.png", "--out", "taken"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let told = stderr(&output);
+    assert_eq!(told.matches("cannot write into `taken`").count(), 1, "{told}");
+    assert!(told.contains("another folder by `--out`"), "{told}");
+    assert_eq!(fs::read(workshop.path("taken")).unwrap(), b"theirs");
+}
+
+#[test]
 fn one_bad_image_does_not_stop_the_rest() {
     let workshop = Workshop::new();
     let good = workshop.image("good.png", 64, 48);

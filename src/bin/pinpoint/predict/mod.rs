@@ -21,7 +21,7 @@ use pinpoint::{
     metrics::ThresholdRule,
     predict::Tiling,
     refine::Preset,
-    run::RunDir,
+    run::{PartFile, RunDir},
     workflow::{open_dataset, require_memory_to_predict},
 };
 use serde_json::json;
@@ -112,6 +112,16 @@ impl Predict {
                  from there takes them for ground truth, so give another folder by `--out`",
                 out.display()
             ));
+        }
+
+        // Told once, and not for each image.
+        if out.exists()
+            && let Err(error) = PartFile::beside(&out.join("mask"))
+        {
+            bail!(
+                "cannot write into `{}` ({error})\nhint: give another folder by `--out`",
+                out.display()
+            );
         }
 
         // Decoding begins while the weights are read.
