@@ -121,6 +121,10 @@ impl Wanted {
         fs::create_dir_all(folder).with_context(create)?;
         let part = PartFile::beside(target)
             .with_context(|| format!("cannot write beside `{}`", target.display()))?;
+        if cfg!(windows) {
+            // The downloader could not write into a locked file; what is open cannot be cleared.
+            part.file.unlock().context("cannot unlock an unfinished file")?;
+        }
         ui.note(&format!("fetching {}", self.url));
         download(&self.url, part.path()).map_err(|error| {
             anyhow!("{error:#}\nhint: without a network, {}", self.by_hand(target))
